@@ -1,0 +1,1 @@
+"""SHELL: one file per runtime; a backend only compiles, runs and inspects."""

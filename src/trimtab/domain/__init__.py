@@ -1,0 +1,1 @@
+"""NOUNS: frozen structs, columns and Protocols. No I/O; imports nothing else of trimtab."""

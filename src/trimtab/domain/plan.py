@@ -1,0 +1,87 @@
+"""A Plan: what is compiled, and how it is served.
+
+A plan has two halves. Changing :class:`CompileSpec` costs a compile; :class:`ServePolicy` can be changed while
+serving. Online adaptation may touch only what a signed proposal bounds.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from trimtab.domain.noun import Dims, EntryId, Executed, Noun, Ns
+
+EntryKind = Literal["static", "bucket", "dynamic"]
+Precision = Literal["default", "f32", "bf16", "f16", "int8"]
+Optimisation = Literal["default", "off", "basic", "extended", "all"]
+
+ENTRY_KINDS: tuple[EntryKind, ...] = ("static", "bucket", "dynamic")
+
+
+class Entry(Noun, frozen=True, kw_only=True):
+    """One compiled program of a plan and the shapes it covers.
+
+    ``static``: exactly ``hi`` (then ``lo == hi``). ``bucket``: compiled at ``hi``; a request with ``lo <= dims <= hi``
+    is padded up to ``hi``. ``dynamic``: compiled for the whole range ``lo..hi``; a batch runs at the largest dims
+    among its members. ``batch`` is the compiled range of batch sizes; where both ends are equal a smaller batch is
+    padded up to it.
+    """
+
+    id: EntryId
+    kind: EntryKind
+    lo: Dims
+    hi: Dims
+    batch: tuple[int, int] = (1, 1)
+
+
+class CompileSpec(Noun, frozen=True, kw_only=True):
+    """The half of a plan that costs a compile.
+
+    ``fallback`` names the entry that takes shapes outside every entry's range (the runtime may still run them, at a
+    price); without one such requests are rejected. ``precision = "default"`` is whatever the runtime silently chooses.
+    ``options`` goes to the backend as is; an option the backend does not know is a compile failure, never ignored.
+    """
+
+    backend: str
+    entries: tuple[Entry, ...]
+    fallback: EntryId | None = None
+    precision: Precision = "default"
+    optimisation: Optimisation = "default"
+    options: dict[str, str] = {}
+
+
+class BatchPolicy(Noun, frozen=True, kw_only=True):
+    """When a queue's head is ready to run, and with how many others. ``kind`` names a function in ``serving/batch``."""
+
+    kind: str = "none"
+    max_size: int = 1
+    hold_ms: float = 0.0
+
+    @property
+    def hold_ns(self) -> Ns:
+        """The longest that a policy may hold a request back while a worker is free, ns."""
+        return round(self.hold_ms * 1e6)
+
+
+class ServePolicy(Noun, frozen=True, kw_only=True):
+    """The half of a plan that can be changed live.
+
+    ``order`` and ``placement`` name functions in ``serving/order`` and ``serving/place``. ``workers`` x ``threads``:
+    each worker is one pinned process; ``threads`` is the runtime's intra-op pool inside it. ``warm`` lists executed
+    dims ``(n, *dims)`` that every fresh worker runs once before it takes traffic.
+    """
+
+    batch: BatchPolicy = BatchPolicy()
+    order: str = "fifo"
+    placement: str = "shared"
+    workers: int = 1
+    threads: int = 1
+    warm: tuple[Executed, ...] = ()
+
+
+class Plan(Noun, frozen=True, kw_only=True):
+    """A named pair of halves; ``id`` is a file-safe word."""
+
+    id: str
+    compile: CompileSpec
+    serve: ServePolicy = ServePolicy()
+    note: str = ""

@@ -1,0 +1,119 @@
+"""The Protocols between rooms. A room of the shell implements one; the core and the drivers only see these."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+
+from trimtab.domain.events import BatchReport, Command, Dispatch, Event
+from trimtab.domain.noun import EntryId, Executed, Noun, Ns
+from trimtab.domain.plan import Entry
+from trimtab.domain.profile import CompileFailure, CompileOptions, Inspection
+from trimtab.domain.study import ModelSpec
+
+Arrays = Mapping[str, NDArray[Any]]
+"""Inputs or outputs of a network, by name."""
+
+
+class ModelFile(Noun, frozen=True, kw_only=True):
+    """A network ready to compile: the resolved file, its digest, and what the study says of its inputs."""
+
+    path: str
+    sha256: str
+    spec: ModelSpec
+    dim_names: tuple[str, ...]
+
+
+class Ability(Noun, frozen=True, kw_only=True):
+    """One thing that a runtime can (``+``) or cannot (``-``) do here, and why."""
+
+    name: str
+    ok: bool
+    why: str
+
+
+class BackendInfo(Noun, frozen=True, kw_only=True):
+    """``trimtab backends``: one runtime, whether it is usable here, and what it can do."""
+
+    name: str
+    available: bool
+    why: str
+    versions: dict[str, str]
+    abilities: tuple[Ability, ...]
+
+
+class CompiledEntry(Protocol):
+    """A live compiled program. It exists only inside one worker process."""
+
+    def run(self, inputs: Arrays) -> dict[str, NDArray[Any]]:
+        """Run once; arrays come padded to executed dims. Raises whatever the runtime raises."""
+        ...
+
+    def inspect(self, inputs: Arrays) -> Inspection:
+        """Operators, kernels, executed precision and fusions, profiled on ``inputs``. May recompile; never timed."""
+        ...
+
+    def close(self) -> None:
+        """Free the runtime's memory."""
+        ...
+
+
+class Backend(Protocol):
+    """A runtime: it only compiles, runs and inspects. No queue, no clock, no measurement."""
+
+    name: str
+
+    def info(self) -> BackendInfo: ...
+
+    def compile(self, model: ModelFile, entry: Entry, options: CompileOptions) -> CompiledEntry | CompileFailure:
+        """Compile one entry. Expected refusals are values; only a bug raises."""
+        ...
+
+
+BackendFactory = Callable[[], Backend]
+"""Picklable (a module-level function or a partial of one): the spawned worker calls it."""
+
+
+class Payloads(Protocol):
+    """The inputs of requests. Picklable as a recipe; arrays are loaded inside the worker."""
+
+    def request(self, payload: int, dims: tuple[int, ...]) -> dict[str, NDArray[Any]]:
+        """Inputs of one request at its true dims, batch axis of length 1."""
+        ...
+
+
+class Predictor(Protocol):
+    """What is known of service times before a batch runs. 0 = no promise."""
+
+    def warm(self, entry: EntryId, executed: Executed) -> Ns:
+        """Promised warm service time, ns."""
+        ...
+
+    def expected(self, entry: EntryId, executed: Executed, first_seen: bool) -> Ns:
+        """Expected service time now, the excess of a first run included, ns."""
+        ...
+
+
+class Service(Protocol):
+    """Where simulated time comes from: what a worker would report for one batch."""
+
+    def draw(self, batch: Dispatch) -> tuple[Ns, BatchReport]:
+        """Wall time of the batch, and its report. Keyed by stable ids, never by call order."""
+        ...
+
+
+class Handler(Protocol):
+    """The serving machine, as its drivers see it."""
+
+    def handle(self, event: Event) -> list[Command]: ...
+
+
+class Progress(Protocol):
+    """Where long work says how far it is. ``total`` None = unknown."""
+
+    def step(self, stage: str, done: float, total: float | None, note: str = "") -> None: ...
+
+
+Rows = Iterable[Mapping[str, Any]]

@@ -1,0 +1,95 @@
+"""A CompileProfile: what compiling one Entry gave, or a CompileFailure as a value."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from trimtab.domain.noun import EntryId, Executed, Noun, Ns
+from trimtab.domain.plan import Optimisation, Precision
+
+FailureKind = Literal["unsupported", "unknown-option", "compiler-error", "out-of-memory", "timeout", "crash", "quality"]
+
+
+class CompileOptions(Noun, frozen=True, kw_only=True):
+    """What one entry is compiled with; the plan's words, one set per entry."""
+
+    threads: int = 1
+    precision: Precision = "default"
+    optimisation: Optimisation = "default"
+    extra: dict[str, str] = {}
+
+
+class Operator(Noun, frozen=True, kw_only=True):
+    """One operator as it runs after optimisation.
+
+    ``kind`` is the graph operator, ``kernel`` what the runtime chose to execute it (OpenVINO exec type, ORT kernel),
+    ``precision`` the element type it really computes in, ``ns`` its time in one profiled run (NEVER if not known),
+    ``fused`` the original operators folded into it.
+    """
+
+    name: str
+    kind: str
+    kernel: str
+    precision: str
+    ns: Ns
+    fused: tuple[str, ...] = ()
+
+
+class Inspection(Noun, frozen=True, kw_only=True):
+    """What a backend can say about a compiled entry: operators in execution order, and the shape that was profiled."""
+
+    executed: Executed
+    operators: tuple[Operator, ...]
+    operators_before: int
+    note: str = ""
+
+    @property
+    def fusions(self) -> int:
+        """How many original operators were folded into another one."""
+        return sum(len(op.fused) for op in self.operators)
+
+    def precision_share(self) -> dict[str, float]:
+        """Share of profiled time by executed precision; by count of operators where no times are known."""
+        timed = any(op.ns > 0 for op in self.operators)
+        weights: dict[str, float] = {}
+        for op in self.operators:
+            weights[op.precision] = weights.get(op.precision, 0.0) + (max(op.ns, 0) if timed else 1.0)
+        total = sum(weights.values())
+        return {name: weight / total for name, weight in sorted(weights.items())} if total else {}
+
+
+class ShapeTiming(Noun, frozen=True, kw_only=True):
+    """Raw service times of one entry at one executed shape.
+
+    ``first_ns`` is the very first run of the shape in its process (wall); ``wall_ns`` and ``cpu_ns`` are the warm
+    repeats that followed, interleaved with other shapes and entries, in the order taken.
+    """
+
+    executed: Executed
+    first_ns: Ns
+    wall_ns: tuple[Ns, ...]
+    cpu_ns: tuple[Ns, ...]
+
+
+class CompileProfile(Noun, frozen=True, kw_only=True):
+    """All that is known about one compiled entry before it serves traffic."""
+
+    plan: str
+    entry: EntryId
+    backend: str
+    versions: dict[str, str]
+    options: CompileOptions
+    compile_ns: Ns
+    memory_bytes: int
+    peak_bytes: int
+    inspection: Inspection
+    timings: tuple[ShapeTiming, ...]
+
+
+class CompileFailure(Noun, frozen=True, kw_only=True):
+    """Compiling, or the first run, did not work. A value: failures are rows of every table."""
+
+    entry: EntryId
+    kind: FailureKind
+    message: str
+    plan: str = ""

@@ -1,0 +1,216 @@
+"""A Study: one TOML file that holds everything a run depends on (R1-R5, R34).
+
+This module is the schema: names, types, units and meaning. ``store/study`` reads and checks the file;
+``docs/study.schema.json`` is generated from here.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from trimtab.domain.envelope import Assumptions
+from trimtab.domain.noun import Noun
+from trimtab.domain.plan import BatchPolicy, Plan, Precision
+from trimtab.domain.verdict import ROLES, Role
+
+Positive = Annotated[float, Meta(gt=0)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+Count = Annotated[int, Meta(ge=1)]
+
+DType = Literal["f32", "f16", "i64", "i32", "u8", "bool"]
+TimeUnit = Literal["s", "ms", "us", "ns", "iso"]
+Metric = Literal["p50", "p95", "p99", "goodput"]
+QualityMetric = Literal["argmax-agreement", "max-error", "cosine"]
+
+
+class InputSpec(Noun, frozen=True, kw_only=True):
+    """One input of the network. ``shape`` mixes sizes and names of dims (``"batch"`` is the batch axis).
+
+    ``pad`` is the value that fills an input up to a bucket's dims.
+    """
+
+    name: str
+    shape: tuple[int | str, ...]
+    dtype: DType = "f32"
+    pad: float = 0.0
+
+
+class Crop(Noun, frozen=True, kw_only=True):
+    """Keep the first ``ceil(true dim / per)`` positions of ``axis``: undoes padding of ``dim`` on an output."""
+
+    axis: int
+    dim: str
+    per: Count = 1
+
+
+class OutputSpec(Noun, frozen=True, kw_only=True):
+    name: str
+    crop: tuple[Crop, ...] = ()
+
+
+class DimSpec(Noun, frozen=True, kw_only=True):
+    """The range of a dynamic dim that the network accepts, inclusive."""
+
+    lo: Count
+    hi: Count
+
+
+class ModelSpec(Noun, frozen=True, kw_only=True):
+    """The network. ``path`` is relative to the study's folder or, with ``package``, ends the name of a file that an
+    installed distribution ships. ``sha256`` pins the revision (empty: recorded, not checked)."""
+
+    path: str
+    revision: str
+    inputs: tuple[InputSpec, ...]
+    outputs: tuple[OutputSpec, ...]
+    package: str = ""
+    sha256: str = ""
+    licence: str = ""
+
+
+class ArrivalSource(Noun, frozen=True, kw_only=True):
+    """Where the arrival times are: a CSV, JSONL or Parquet file (also .gz), its time column and unit."""
+
+    file: str
+    time: str
+    unit: TimeUnit = "s"
+    licence: str = ""
+
+
+class ShapeSource(Noun, frozen=True, kw_only=True):
+    """Where the shapes are: dim name -> column, in the arrivals' file or, with ``file``, row by row in a second one
+    (reused from its start when it is shorter). ``stream`` names the column of the client."""
+
+    dims: dict[str, str]
+    file: str = ""
+    stream: str = ""
+    licence: str = ""
+
+
+class PayloadSpec(Noun, frozen=True, kw_only=True):
+    """What the requests carry. ``bank`` is an .npz of arrays named ``<input>/<key>``; ``random`` draws from ``seed``.
+
+    An array is used as ``scale * array + offset`` in the input's dtype. Random payloads may time; they never judge
+    quality.
+    """
+
+    kind: Literal["real", "rendered", "random"] = "random"
+    bank: str = ""
+    scale: float = 1.0
+    offset: float = 0.0
+
+
+class SliceSpec(Noun, frozen=True, kw_only=True):
+    """A named part of the workload besides ``tune`` and ``held-out``: by share of time, streams, shape band."""
+
+    name: str
+    start: Share = 0.0
+    stop: Share = 1.0
+    streams: tuple[str, ...] = ()
+    band: dict[str, tuple[int, int]] = {}
+
+
+class WorkloadSpec(Noun, frozen=True, kw_only=True):
+    """Traffic. Arrivals are scaled in time so that the mean rate becomes ``rate`` requests/s (None: as recorded).
+
+    The first ``tune_share`` of the span is the tune slice, the rest is held out.
+    """
+
+    arrivals: ArrivalSource
+    shapes: ShapeSource
+    rate: Positive | None = None
+    skip: Annotated[int, Meta(ge=0)] = 0
+    limit: Count | None = None
+    tune_share: Share = 0.4
+    payload: PayloadSpec = PayloadSpec()
+    slices: tuple[SliceSpec, ...] = ()
+
+
+class Sla(Noun, frozen=True, kw_only=True):
+    """ONE primary metric and its bound. Latency metrics use ``bound_ms``; goodput is the share of requests done
+    within ``bound_ms`` and must reach ``goodput``. A request later than ``deadline_ms`` counts as failed."""
+
+    metric: Metric
+    bound_ms: Positive
+    goodput: Share = 0.99
+    deadline_ms: Positive | None = None
+
+
+class QualitySpec(Noun, frozen=True, kw_only=True):
+    """R3: what precision is declared, and how far outputs may move from the reference plan's."""
+
+    precision: Precision = "f32"
+    metric: QualityMetric = "argmax-agreement"
+    floor: float = 0.99
+    reference: str = "onnxruntime"
+    samples: Count = 24
+
+
+class Space(Noun, frozen=True, kw_only=True):
+    """Which candidates retune may enumerate besides ``candidates``: bucket counts, warm lists, batch policies."""
+
+    buckets: tuple[int, ...] = ()
+    warm_shapes: tuple[int, ...] = ()
+    batches: tuple[BatchPolicy, ...] = ()
+    backends: tuple[str, ...] = ()
+    max_entries: Count = 12
+
+
+class Guard(Noun, frozen=True, kw_only=True):
+    """A cell that must not get worse by more than ``margin`` (a share of the baseline)."""
+
+    metric: Metric
+    margin: Positive
+    slice: str = "held-out"
+
+
+class Seeds(Noun, frozen=True, kw_only=True):
+    """One named seed for each source of randomness."""
+
+    workload: int = 1
+    payload: int = 2
+    simulate: int = 3
+    bootstrap: int = 4
+
+
+class Budget(Noun, frozen=True, kw_only=True):
+    """``time`` is the wall-clock aim of ``trimtab run`` ("5m", "90s", "2h"); ``replays`` the A/A replays an arm."""
+
+    time: str = "10m"
+    replays: Annotated[int, Meta(ge=1)] = 3
+    profile_points: Annotated[int, Meta(ge=2, le=64)] = 24
+    profile_repeats: Annotated[int, Meta(ge=3)] = 12
+    replay_s: Positive | None = None
+
+
+class SignOff(Noun, frozen=True, kw_only=True):
+    """Which roles must sign before a proposal ships. Fewer than all three prints as "reduced sign-off"."""
+
+    require: tuple[Role, ...] = ROLES
+
+
+class Study(Noun, frozen=True, kw_only=True):
+    """The whole study. ``dims`` fixes the order of dynamic dims everywhere."""
+
+    name: str
+    model: ModelSpec
+    dims: dict[str, DimSpec]
+    workload: WorkloadSpec
+    sla: Sla
+    envelope: Assumptions
+    baseline: Plan
+    owners: dict[Role, str] = {}
+    quality: QualitySpec = QualitySpec()
+    candidates: tuple[Plan, ...] = ()
+    space: Space = Space()
+    guards: tuple[Guard, ...] = ()
+    seeds: Seeds = Seeds()
+    budget: Budget = Budget()
+    signoff: SignOff = SignOff()
+    schema: Literal[1] = 1
+
+    @property
+    def dim_names(self) -> tuple[str, ...]:
+        return tuple(self.dims)

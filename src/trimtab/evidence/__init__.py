@@ -1,0 +1,1 @@
+"""PURE: statistics, the tail account, the score and the classification."""

@@ -1,0 +1,1 @@
+"""WIRING: one function a stage, and the resumable loop around them."""

@@ -1,0 +1,1 @@
+"""PURE: shapes to routes (route), profiles to predicted times (cost)."""

@@ -1,0 +1,1 @@
+"""SHELL: one file per foreign format."""

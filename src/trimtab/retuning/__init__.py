@@ -1,0 +1,1 @@
+"""PURE: moves, search, validation and the decision."""

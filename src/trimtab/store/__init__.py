@@ -1,0 +1,1 @@
+"""SHELL: studies, tables and packets on disk."""
