@@ -17,7 +17,7 @@ Cell = str | int | float | bool | None
 
 
 class Interval(Noun, frozen=True, kw_only=True):
-    """``lo <= value <= hi`` at ``level``; ``method`` says how it was made (``beta``, ``paired block bootstrap``, ...)."""
+    """``lo <= value <= hi`` at ``level``; ``method`` says how it was made (``beta``, ``paired block bootstrap``)."""
 
     lo: float
     hi: float
