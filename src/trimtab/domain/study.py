@@ -38,11 +38,13 @@ class InputSpec(Noun, frozen=True, kw_only=True):
 
 
 class Crop(Noun, frozen=True, kw_only=True):
-    """Keep the first ``ceil(true dim / per)`` positions of ``axis``: undoes padding of ``dim`` on an output."""
+    """Undoes padding of ``dim`` on an output: keep the first ``floor(ceil(true dim / up) / down)`` positions of
+    ``axis``, at least one. ``up`` covers strided layers that round up, ``down`` pooling that rounds down."""
 
     axis: int
     dim: str
-    per: Count = 1
+    up: Count = 1
+    down: Count = 1
 
 
 class OutputSpec(Noun, frozen=True, kw_only=True):
