@@ -1,1 +1,77 @@
-"""SHELL: one file per runtime; a backend only compiles, runs and inspects."""
+"""SHELL: one file per runtime; a backend only compiles, runs and inspects.
+
+A backend is a module of this package whose name has no leading underscore. It offers three names: ``PACKAGES`` (what
+it imports), ``EXTRA`` (which optional dependency of trimtab brings them) and ``make() -> Backend``. Importing the module is
+cheap: the runtime itself is imported when it is first used.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import importlib.util
+import pkgutil
+from functools import partial
+from types import ModuleType
+
+from trimtab.domain.ports import Backend, BackendFactory, BackendInfo
+from trimtab.errors import MissingTool, UsageError
+
+
+def names() -> tuple[str, ...]:
+    """Every backend that trimtab knows, installed or not, in alphabetical order."""
+    return tuple(sorted(m.name for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_")))
+
+
+def factory(name: str) -> BackendFactory:
+    """A picklable recipe for the backend ``name``: the worker that calls it imports the runtime.
+
+    Raises UsageError for a name that does not exist, MissingTool where the runtime is not installed.
+    """
+    module = _module(name)
+    missing = _missing(module)
+    if missing:
+        raise MissingTool(_not_installed(missing), where=f"backend {name!r}", fix=_install(module))
+    return partial(_make, name)
+
+
+def info(name: str) -> BackendInfo:
+    """What ``name`` can do on this machine. A runtime that is absent or broken is a value, never an error."""
+    module = _module(name)
+    missing = _missing(module)
+    if missing:
+        return _unavailable(name, f"{_not_installed(missing)}; {_install(module)}")
+    try:
+        return _make(name).info()
+    except Exception as error:
+        return _unavailable(name, f"installed, but it does not start: {type(error).__name__}: {error}")
+
+
+def _make(name: str) -> Backend:
+    backend: Backend = _module(name).make()
+    return backend
+
+
+def _module(name: str) -> ModuleType:
+    known = names()
+    if name in known:
+        return importlib.import_module(f"{__name__}.{name}")
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    raise UsageError(f"there is no backend {name!r}", where="backend", fix=f"{hint}known: {', '.join(known)}")
+
+
+def _missing(module: ModuleType) -> list[str]:
+    return [package for package in module.PACKAGES if importlib.util.find_spec(package) is None]
+
+
+def _not_installed(packages: list[str]) -> str:
+    return f"{' and '.join(packages)} {'is' if len(packages) == 1 else 'are'} not installed"
+
+
+def _install(module: ModuleType) -> str:
+    return f"pip install 'trimtab[{module.EXTRA}]'"
+
+
+def _unavailable(name: str, why: str) -> BackendInfo:
+    return BackendInfo(name=name, available=False, why=why, versions={}, abilities=())

@@ -1,0 +1,94 @@
+"""From an Entry to the shapes of a network's inputs, and back from arrays to executed dims.
+
+An axis of an input is a size, ``batch``, or the name of a dynamic dim. A static or bucket entry fixes every dim at its
+``hi``; a dynamic one leaves ``lo..hi`` open. The batch axis is open exactly where ``Entry.batch`` has two ends.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from trimtab.domain.noun import BATCH, Dims, Executed
+from trimtab.domain.plan import Entry
+from trimtab.domain.ports import Arrays, ModelFile
+from trimtab.errors import StudyError
+
+Range: TypeAlias = tuple[int, int]
+
+
+def check_entry(model: ModelFile, entry: Entry) -> None:
+    """Raise StudyError where entry and model do not speak of the same dims."""
+    where = f"entry {entry.id!r}"
+    count = len(model.dim_names)
+    if len(entry.lo) != count or len(entry.hi) != count:
+        raise StudyError(
+            f"the entry gives {len(entry.lo)} lower and {len(entry.hi)} upper dims, the model has {count}",
+            where=where,
+            fix=f"give lo and hi for: {', '.join(model.dim_names) or 'no dim at all'}",
+        )
+    if entry.kind == "static" and entry.lo != entry.hi:
+        raise StudyError("a static entry covers one shape, but lo and hi differ", where=where, fix="set lo = hi")
+    for name, (lo, hi) in _ranges(model, entry).items():
+        if not 1 <= lo <= hi:
+            raise StudyError(f"{name} runs from {lo} to {hi}", where=where, fix="give 1 <= lo <= hi")
+    known = (BATCH, *model.dim_names)
+    for spec in model.spec.inputs:
+        for axis in spec.shape:
+            if isinstance(axis, str) and axis not in known:
+                raise StudyError(
+                    f"input {spec.name!r} uses the dim {axis!r}, which the study does not define",
+                    where="model.inputs",
+                    fix=f"add dims.{axis}, or use one of: {', '.join(known)}",
+                )
+    used = {axis for spec in model.spec.inputs for axis in spec.shape}
+    for name in model.dim_names:
+        if name not in used:
+            raise StudyError(f"the dim {name!r} is on no input", where="dims", fix="name it in model.inputs or drop it")
+
+
+def input_ranges(model: ModelFile, entry: Entry) -> dict[str, tuple[Range, ...]]:
+    """Input name -> inclusive (lo, hi) of each axis in the compiled program; ``lo == hi`` means fixed."""
+    by_name = _ranges(model, entry)
+    if entry.kind != "dynamic":
+        by_name |= {name: (hi, hi) for name, hi in zip(model.dim_names, entry.hi, strict=True)}
+    return {
+        spec.name: tuple(by_name[a] if isinstance(a, str) else (a, a) for a in spec.shape) for spec in model.spec.inputs
+    }
+
+
+def input_shape(model: ModelFile, name: str, executed: Executed) -> tuple[int, ...]:
+    """The shape of input ``name`` at executed dims."""
+    size = dict(zip((BATCH, *model.dim_names), executed, strict=True))
+    spec = next(s for s in model.spec.inputs if s.name == name)
+    return tuple(size[a] if isinstance(a, str) else a for a in spec.shape)
+
+
+def executed_of(model: ModelFile, inputs: Arrays) -> Executed:
+    """``(batch size, *dims)`` of arrays; raises ValueError where they contradict the study or one another."""
+    seen: dict[str, int] = {}
+    for spec in model.spec.inputs:
+        if spec.name not in inputs:
+            raise ValueError(f"input {spec.name!r} is missing; given: {', '.join(inputs)}")
+        shape = inputs[spec.name].shape
+        if len(shape) != len(spec.shape):
+            raise ValueError(f"input {spec.name!r} has rank {len(shape)}, the study says {len(spec.shape)}")
+        for axis, size in zip(spec.shape, shape, strict=True):
+            expected = seen.setdefault(axis, size) if isinstance(axis, str) else axis
+            if size != expected:
+                raise ValueError(f"input {spec.name!r} has shape {shape}: {axis} should be {expected}")
+    dims: Dims = tuple(seen[name] for name in model.dim_names)
+    return (seen.get(BATCH, 1), *dims)
+
+
+def refuse_fixed(model: ModelFile, entry: Entry, executed: Executed) -> None:
+    """Raise ValueError where ``executed`` differs from what the entry fixes; open axes are the runtime's business."""
+    fixed = [entry.batch[0] if entry.batch[0] == entry.batch[1] else None]
+    fixed += [None if entry.kind == "dynamic" else hi for hi in entry.hi]
+    for name, want, size in zip((BATCH, *model.dim_names), fixed, executed, strict=True):
+        if want is not None and want != size:
+            raise ValueError(f"entry {entry.id!r} was compiled for {name} = {want}, not {size}")
+
+
+def _ranges(model: ModelFile, entry: Entry) -> dict[str, Range]:
+    dims = {name: (lo, hi) for name, lo, hi in zip(model.dim_names, entry.lo, entry.hi, strict=True)}
+    return {BATCH: entry.batch} | dims
