@@ -1,0 +1,63 @@
+# Debian's Python 3.11, pip and make are all this needs.
+PYTHON ?= python3.11
+VENV ?= .venv
+BIN := $(VENV)/bin
+OUT ?= out
+STAMP := $(VENV)/.stamp
+
+.DEFAULT_GOAL := help
+.PHONY: help dev demo demo-full demo-data check test test-all bench format clean
+
+help:  ## what can be made here
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+$(STAMP)-dev: pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --group dev --editable .
+	@touch $@
+
+$(STAMP)-demo: pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --editable '.[onnx,openvino]' 'pillow>=11'
+	$(BIN)/python -m pip install --quiet --no-deps rapidocr-onnxruntime==1.4.4
+	@touch $@
+
+examples/ocr/data/lines.npz: examples/ocr/prepare.py examples/ocr/traces/sroie_lines.csv.gz | $(STAMP)-demo
+	$(BIN)/python examples/ocr/prepare.py
+
+dev: $(STAMP)-dev $(STAMP)-demo examples/ocr/data/lines.npz  ## a virtual environment with everything to develop and test
+
+demo-data: examples/ocr/data/lines.npz  ## the demo's runtimes and line images
+
+demo: demo-data  ## the whole loop on a real model and real traffic, about six minutes
+	$(BIN)/trimtab run examples/ocr/study.toml --out $(OUT)/ocr
+
+demo-full: demo-data  ## the same with the time that the evidence needs, about forty minutes
+	$(BIN)/trimtab run examples/ocr/study.toml --budget 40m --out $(OUT)/ocr-full
+
+check: $(STAMP)-dev  ## format, lint and types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+test: dev check  ## what every change must pass: the fast tests and the slow ones, without live faults
+	$(BIN)/pytest -m "not live"
+
+test-all: dev check  ## every test, live faults and long runs too
+	$(BIN)/pytest
+
+bench: dev  ## the figures that the project promises, each with its A/A spread
+	$(BIN)/python bench/startup.py
+	$(BIN)/python bench/simulate.py
+	$(BIN)/python bench/replay.py
+	$(BIN)/python bench/account.py
+	$(BIN)/python bench/account_truth.py
+
+format: $(STAMP)-dev  ## rewrite the code in the house's format
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:  ## remove what make made
+	rm -rf $(VENV) $(OUT) examples/ocr/data
