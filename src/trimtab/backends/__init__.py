@@ -1,8 +1,8 @@
 """SHELL: one file per runtime; a backend only compiles, runs and inspects.
 
 A backend is a module of this package whose name has no leading underscore. It offers three names: ``PACKAGES`` (what
-it imports), ``EXTRA`` (which optional dependency of trimtab brings them) and ``make() -> Backend``. Importing the module is
-cheap: the runtime itself is imported when it is first used.
+it imports), ``EXTRA`` (which optional dependency of trimtab brings them) and ``make() -> Backend``. Importing the
+module is cheap: the runtime itself is imported when it is first used.
 """
 
 from __future__ import annotations

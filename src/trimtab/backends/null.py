@@ -142,7 +142,7 @@ class NullEntry:
         for out in self._model.spec.outputs:
             shape = [n] + [1] * max((c.axis for c in out.crop), default=1)
             for crop in out.crop:
-                shape[crop.axis] = -(-size[crop.dim] // crop.per)
+                shape[crop.axis] = max(1, -(-size[crop.dim] // crop.up) // crop.down)
             outputs[out.name] = np.broadcast_to(rows.reshape(n, *[1] * (len(shape) - 1)), shape).copy()
         return outputs
 
