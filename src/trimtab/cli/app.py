@@ -1,0 +1,232 @@
+"""The verbs of the command line: one per stage, `run` for all of them, and the few that need no study.
+
+Nothing is computed here. A verb calls :mod:`trimtab.loop` and shows what came back, for people or as ``--json``.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, CycloptsError, Parameter
+
+from trimtab import __version__
+from trimtab.cli import show
+from trimtab.errors import MachineError, TrimtabError, UsageError
+
+app = App(
+    name="trimtab",
+    help="How well a compiled network's mapping fits live shapes, and the smallest change that helps.",
+    version=f"trimtab {__version__}",
+    help_format="plaintext",
+)
+
+STAGE_HELP = {
+    "workload": "Read the traffic: arrivals, shapes, streams, slices.",
+    "plan": "Probe the machine, check what the study assumes of it, and lay out the baseline plan.",
+    "compile": "Compile the baseline and the reference; profile every entry.",
+    "replay": "Replay the traffic through queue, batcher and pinned cores, several times.",
+    "attribute": "Split the tail into causes that sum exactly.",
+    "score": "Mapping accuracy, promise accuracy, predicted against measured.",
+    "retune": "Enumerate bounded changes, simulate all, confirm the few best by real replay.",
+    "validate": "Baseline and candidate interleaved on held-out traffic; one cell per question.",
+    "decide": "Ship, hold or roll back, with reasons.",
+    "packet": "Hash all evidence into the manifest.",
+    "report": "Write the report: one HTML page, derived from the packet.",
+}
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Options:
+    """What every verb that runs stages understands.
+
+    Parameters
+    ----------
+    out
+        The packet's folder. Default: out/<study name> beside the working directory.
+    budget
+        Wall-clock aim for the whole loop, such as 90s, 5m or 2h. Default: the study's.
+    json
+        Print the result as JSON on standard output; progress stays on standard error.
+    fresh
+        Forget finished stages of an earlier run in the same folder.
+    """
+
+    out: Path | None = None
+    budget: str | None = None
+    json: bool = False
+    fresh: bool = False
+
+
+@app.command
+def run(study: Path, *, options: Options = Options()) -> int:  # noqa: B008 - frozen
+    """All stages, from the traffic to the report; continues where an earlier run in the same folder stopped.
+
+    Parameters
+    ----------
+    study
+        The study's TOML file.
+    """
+    return _run_until(study, "report", options)
+
+
+def _run_until(study: Path, stage: str, options: Options) -> int:
+    from trimtab.cli.progress import progress
+    from trimtab.loop.loop import run_until
+
+    with progress() as meter:
+        outcome = run_until(study, stage, out=options.out, budget=options.budget, fresh=options.fresh, progress=meter)
+    show.outcome(outcome, stage, as_json=options.json)
+    return 0
+
+
+def _stage_verb(stage: str) -> Callable[..., int]:
+    def verb(study: Path, *, options: Options = Options()) -> int:  # noqa: B008
+        return _run_until(study, stage, options)
+
+    verb.__name__ = stage
+    verb.__doc__ = f"""{STAGE_HELP[stage]} Runs the stages before it where they are not done yet.
+
+    Parameters
+    ----------
+    study
+        The study's TOML file.
+    """
+    return verb
+
+
+for _stage in STAGE_HELP:
+    if _stage != "report":
+        app.command(_stage_verb(_stage), name=_stage)
+
+
+@app.command
+def report(target: Path, *, options: Options = Options()) -> int:  # noqa: B008
+    """Show a packet in the terminal and rewrite its HTML page; given a study, run whatever is missing first.
+
+    Parameters
+    ----------
+    target
+        A packet's folder, or a study's TOML file.
+    """
+    if not target.is_dir():
+        return _run_until(target, "report", options)
+    from trimtab.loop.loop import rewrite_report
+
+    record, page = rewrite_report(target)
+    show.record(record, page, as_json=options.json)
+    return 0
+
+
+@app.command
+def verify(packet: Path, *, json: bool = False) -> int:
+    """Check every hash of a packet, offline. Exit code 8 if anything is missing, altered or extra.
+
+    Parameters
+    ----------
+    packet
+        The packet's folder.
+    json
+        Print the result as JSON.
+    """
+    from trimtab.store.packet import verify as verify_packet
+
+    return show.verification(packet, verify_packet(packet), as_json=json)
+
+
+@app.command
+def init(model: Path, *, trace: Path, out: Path = Path("study.toml"), force: bool = False) -> int:
+    """Write a commented study from a network's dynamic dims and a trace's columns.
+
+    Parameters
+    ----------
+    model
+        The network, an ONNX file.
+    trace
+        A CSV, JSONL or Parquet file of requests.
+    out
+        Where to write the study.
+    force
+        Overwrite a file that is there.
+    """
+    from trimtab.loop.draft import write_draft
+
+    show.lines(write_draft(model, trace, out, force=force))
+    return 0
+
+
+@app.command
+def backends(*, json: bool = False) -> int:
+    """Every runtime that trimtab knows: what it can (+) and cannot (-) do on this machine, and why.
+
+    Parameters
+    ----------
+    json
+        Print the result as JSON.
+    """
+    from trimtab.loop.machine import all_backends
+
+    show.backends(all_backends(), as_json=json)
+    return 0
+
+
+@app.command
+def probe(study: Path | None = None, *, json: bool = False) -> int:
+    """What this machine is; given a study, whether that is what the study assumes.
+
+    Parameters
+    ----------
+    study
+        A study's TOML file (optional).
+    json
+        Print the result as JSON.
+    """
+    from trimtab.loop.machine import probe_machine
+
+    show.envelope(*probe_machine(study), as_json=json)
+    return 0
+
+
+@app.command
+def schema() -> int:
+    """Print the JSON Schema of a study, for editors."""
+    from trimtab.store.study import schema as study_schema
+
+    show.raw_json(study_schema())
+    return 0
+
+
+def main(argv: list[str]) -> int:
+    """Run one command; every fault is printed here, once, and becomes an exit code by its kind."""
+    as_json = "--json" in argv
+    try:
+        code = app(argv, exit_on_error=False, print_error=False, result_action="return_value")
+    except TrimtabError as error:
+        return show.error(error, as_json=as_json)
+    except CycloptsError as error:
+        return show.error(UsageError(str(error), fix="trimtab --help"), as_json=as_json)
+    except KeyboardInterrupt:
+        return show.interrupted()
+    except OSError as error:
+        return show.error(_system_error(error), as_json=as_json)
+    return code if isinstance(code, int) else 0
+
+
+def _system_error(error: OSError) -> MachineError:
+    """The operating system's refusal in our three parts; anything that is not one of these is a bug and is raised."""
+    fixes = {
+        errno.ENOSPC: "free some room; everything written so far is kept, so run the same command again",
+        errno.EDQUOT: "the quota is used up; free some room and run the same command again",
+        errno.EACCES: "check the permissions of that path",
+        errno.EROFS: "choose a folder that can be written with --out",
+        errno.ENOENT: "check the path",
+        errno.EISDIR: "name a file, not a folder",
+        errno.ENOTDIR: "a part of that path is a file",
+    }
+    if error.errno not in fixes:
+        raise error
+    return MachineError(error.strerror or str(error), where=str(error.filename or ""), fix=fixes[error.errno])
