@@ -1,0 +1,163 @@
+"""What a driver and a worker say to each other: tagged msgpack messages over one pipe, no pickle once it runs.
+
+Times are ``time.monotonic_ns`` (CLOCK_MONOTONIC), which all processes of one machine share.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+
+from trimtab.domain.events import BatchReport, ErrorKind
+from trimtab.domain.noun import Dims, EntryId, Executed, Ns
+from trimtab.domain.plan import Entry
+from trimtab.domain.profile import CompileFailure, CompileOptions, Inspection
+
+Member: TypeAlias = tuple[int, Dims]
+"""(payload id, true dims) of one request in a batch."""
+
+
+class _Message(msgspec.Struct, frozen=True, gc=False, tag=True, array_like=True):
+    """Encoded as an array: half the bytes and half the time of a map."""
+
+
+# --- driver to worker ---------------------------------------------------------------------------------------
+
+
+class Load(_Message, frozen=True):
+    """Hold the arrays of these requests, as far as the payload store has room. Answered by ``Loaded``."""
+
+    members: tuple[Member, ...]
+
+
+class Compile(_Message, frozen=True):
+    """Compile ``entry`` and run each of ``warm`` once. Answered by ``Compiled`` or ``Refused``."""
+
+    entry: Entry
+    options: CompileOptions
+    warm: tuple[Executed, ...]
+
+
+class Run(_Message, frozen=True):
+    """Run ``members`` as one batch at ``executed`` dims. Answered by ``Ran``.
+
+    No members: the run is fed with the pad values, to time or to warm a shape.
+    """
+
+    batch: int
+    entry: EntryId
+    executed: Executed
+    members: tuple[Member, ...]
+
+
+class Answer(_Message, frozen=True):
+    """Run like ``Run``, and hand over each member's own outputs. Answered by ``Answers``, or ``Ran`` if it failed."""
+
+    entry: EntryId
+    executed: Executed
+    members: tuple[Member, ...]
+
+
+class Inspect(_Message, frozen=True):
+    """Answered by ``Inspected``, or ``Refused``."""
+
+    entry: EntryId
+    executed: Executed
+    members: tuple[Member, ...]
+
+
+class RunPace(_Message, frozen=True):
+    """Run the pace kernel ``runs`` times. Answered by ``Paced``."""
+
+    runs: int = 1
+
+
+class Forget(_Message, frozen=True):
+    """Close ``entry``. No answer."""
+
+    entry: EntryId
+
+
+class Stop(_Message, frozen=True):
+    """End the process. No answer but the end of the pipe."""
+
+
+Order = Load | Compile | Run | Answer | Inspect | RunPace | Forget | Stop
+
+# --- worker to driver ---------------------------------------------------------------------------------------
+
+
+class Hello(_Message, frozen=True):
+    """The process runs, pinned to ``cores``. ``unread`` says which counters cannot be read here, and why."""
+
+    pid: int
+    cores: tuple[int, ...]
+    versions: dict[str, str]
+    unread: dict[str, str]
+
+
+class Loaded(_Message, frozen=True):
+    members: int
+    held_bytes: int
+
+
+class Compiled(_Message, frozen=True):
+    """``started``/``ended`` cover the compile alone; memory is resident bytes around it, ``peak_bytes`` the process's."""
+
+    entry: EntryId
+    started: Ns
+    ended: Ns
+    memory_before: int
+    memory_after: int
+    peak_bytes: int
+    warmed: tuple[Executed, ...]
+
+
+class Refused(_Message, frozen=True):
+    failure: CompileFailure
+
+
+class Ran(_Message, frozen=True):
+    """``started``..``ended`` holds the assembly of the batch (``assembly_ns`` of it) and the run of the network."""
+
+    batch: int
+    started: Ns
+    ended: Ns
+    error: ErrorKind
+    report: BatchReport
+    assembly_ns: Ns
+    message: str = ""
+
+
+class Tensor(_Message, frozen=True):
+    dtype: str
+    shape: tuple[int, ...]
+    data: bytes
+
+
+class Answers(_Message, frozen=True):
+    """One mapping of output name to tensor for each member."""
+
+    outputs: tuple[dict[str, Tensor], ...]
+
+
+class Inspected(_Message, frozen=True):
+    entry: EntryId
+    inspection: Inspection
+
+
+class Paced(_Message, frozen=True):
+    """The time of each run's two halves, and when all of them began and ended."""
+
+    started: Ns
+    ended: Ns
+    compute_ns: tuple[Ns, ...]
+    stream_ns: tuple[Ns, ...]
+
+
+Reply = Hello | Loaded | Compiled | Refused | Ran | Answers | Inspected | Paced
+
+encode = msgspec.msgpack.Encoder().encode
+decode_order = msgspec.msgpack.Decoder(Order).decode
+decode_reply = msgspec.msgpack.Decoder(Reply).decode
