@@ -1,0 +1,242 @@
+"""Paired block bootstrap, and the A/A floor: when is a difference between two runs a difference?
+
+Theory
+------
+Two plans are replayed on the SAME arrivals; request i of one run is the mate of request i of the other. Requests are
+drawn in circular blocks of consecutive arrivals (Politis and Romano 1992), the same blocks for both arms, so that what
+the traffic does to both cancels and the memory of the queue stays inside a block. The interval is the percentile
+interval of the ratio candidate / baseline over the resamples.
+
+*Block length.* L = max(5 T, n^(1/3)), T = the relaxation time of the slower arm in requests. The bootstrap is computed
+only with at least 20 such blocks; else the comparison is inconclusive and says how many requests it would need.
+
+*Several replays an arm* come as rows: a block is taken from every replay of both arms. That does not show how replays
+differ from one another; the floor does.
+
+*A/A floor.* The set of within-plan differences of replays, |a / b| - 1 (latency) or |a - b| (shares). Its value is
+their 0.95-quantile by order statistic: with fewer than 20 differences, the largest. With fewer than 3 replays an arm
+it is provisional, and nothing may pass against it.
+
+Limits: a quantile among failed requests (+inf) has no ratio: such arms are compared on goodput, here inconclusive.
+The percentile interval of p99 is a little narrow where fewer than about 460 effective samples carry it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import msgspec
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from trimtab.domain.figure import Interval
+from trimtab.domain.trace import RunInfo
+from trimtab.evidence.stats import Floats, quantile, rank, relaxation_requests
+
+MIN_BLOCKS = 20
+RELAXATIONS_PER_BLOCK = 5
+METHOD = "paired block bootstrap"
+_CHUNK = 4_000_000  # drawn samples held at once, about 64 MB for both arms
+
+
+class Comparison(msgspec.Struct, frozen=True):
+    """Candidate against baseline: ``value`` = their ratio, below 1 = smaller.
+
+    ``interval`` None = inconclusive, for ``reason``. ``replicates`` are the resampled ratios, sorted. ``blocks`` x
+    ``length`` is how they were drawn.
+    """
+
+    value: float | None
+    interval: Interval | None
+    samples: int
+    length: int
+    blocks: int
+    replicates: Floats
+    reason: str = ""
+
+    @property
+    def se_log(self) -> float:
+        """Standard error of the log ratio; nan where it is not computed."""
+        positive = self.replicates.size > 1 and bool(np.all(self.replicates > 0))
+        return float(np.log(self.replicates).std(ddof=1)) if positive else math.nan
+
+    def p_at_least(self, limit: float) -> float:
+        """One-sided p-value of "the true ratio is at least ``limit``" (small = it is below); 1 if not computed."""
+        if self.interval is None:
+            return 1.0
+        return (1 + int((self.replicates >= limit).sum())) / (self.replicates.size + 1)
+
+    def p_at_most(self, limit: float) -> float:
+        """One-sided p-value of "the true ratio is at most ``limit``" (small = it is above); 1 if not computed."""
+        if self.interval is None:
+            return 1.0
+        return (1 + int((self.replicates <= limit).sum())) / (self.replicates.size + 1)
+
+
+def block_length(n: int, relaxation: float) -> int:
+    """Requests a block: at least 5 relaxation times and n^(1/3)."""
+    return max(math.ceil(RELAXATIONS_PER_BLOCK * relaxation), round(math.cbrt(n)), 1)
+
+
+def paired_quantile(
+    baseline: ArrayLike,
+    candidate: ArrayLike,
+    q: float,
+    rng: np.random.Generator,
+    *,
+    resamples: int = 1000,
+    level: float = 0.95,
+    relaxation: float | None = None,
+) -> Comparison:
+    """Ratio candidate / baseline of the q-quantile over the same arrivals.
+
+    Both are float64[n] or [replays, n], latencies in order of arrival, +inf = failed. ``relaxation`` in requests
+    (None: estimated from the series).
+    """
+
+    def statistic(drawn: Floats) -> Floats:
+        k = rank(drawn.shape[-1], q) - 1
+        return np.asarray(np.partition(drawn, k, axis=-1)[..., k], dtype=np.float64)
+
+    return _paired(baseline, candidate, statistic, rng, resamples, level, relaxation)
+
+
+def paired_mean(
+    baseline: ArrayLike,
+    candidate: ArrayLike,
+    rng: np.random.Generator,
+    *,
+    resamples: int = 1000,
+    level: float = 0.95,
+    relaxation: float | None = None,
+) -> Comparison:
+    """Ratio candidate / baseline of a mean over the same arrivals: miss rate or goodput from 0/1 indicators.
+
+    Give ``relaxation`` of the latencies: an indicator forgets faster than the queue does.
+    """
+    return _paired(baseline, candidate, lambda drawn: drawn.mean(axis=-1), rng, resamples, level, relaxation)
+
+
+def ratio_of_sums(
+    part: ArrayLike, whole: ArrayLike, rng: np.random.Generator, *, resamples: int = 1000, level: float = 0.95
+) -> Comparison:
+    """sum(part) / sum(whole) over one run's batches in order, blocks of batches: an accuracy with its interval."""
+    whole_ = np.asarray(whole, dtype=np.float64)
+    part_ = np.asarray(part, dtype=np.float64)
+    relaxation = max(relaxation_requests(whole_), relaxation_requests(part_)) if whole_.size else 1.0
+    return _paired(whole_, part_, lambda drawn: drawn.mean(axis=-1), rng, resamples, level, relaxation)
+
+
+def _paired(
+    baseline: ArrayLike,
+    candidate: ArrayLike,
+    statistic: Callable[[Floats], Floats],
+    rng: np.random.Generator,
+    resamples: int,
+    level: float,
+    relaxation: float | None,
+) -> Comparison:
+    a = np.atleast_2d(np.asarray(baseline, dtype=np.float64))
+    b = np.atleast_2d(np.asarray(candidate, dtype=np.float64))
+    n = a.shape[1]
+    none = np.empty(0)
+    if n != b.shape[1]:
+        return Comparison(None, None, n, 0, 0, none, f"not the same arrivals: {n} against {b.shape[1]} requests")
+    if n == 0:
+        return Comparison(None, None, 0, 0, 0, none, "no samples")
+    value = _ratio(statistic(a.reshape(1, -1)), statistic(b.reshape(1, -1)))[0]
+    if not math.isfinite(value):
+        why = "the figure falls among failed requests or is 0 in the baseline: compare goodput"
+        return Comparison(None, None, n, 0, 0, none, why)
+    if relaxation is None:
+        relaxation = max(relaxation_requests(row) for row in np.concatenate((a, b)))
+    length = block_length(n, relaxation)
+    if n // length < MIN_BLOCKS:
+        why = f"{n} requests hold {n // length} blocks of {length}; {MIN_BLOCKS * length} would do"
+        return Comparison(float(value), None, n, length, n // length, none, why)
+    ratios = np.concatenate(
+        [
+            _ratio(statistic(_gather(a, rows)), statistic(_gather(b, rows)))
+            for rows in _draws(n, length, resamples, max(a.shape[0], b.shape[0]), rng)
+        ]
+    )
+    if not np.all(np.isfinite(ratios)):
+        why = "the figure falls among failed requests in some resamples: compare goodput"
+        return Comparison(float(value), None, n, length, n // length, none, why)
+    ratios.sort()
+    tail = (1 - level) / 2
+    interval = Interval(lo=quantile(ratios, tail), hi=quantile(ratios, 1 - tail), level=level, method=METHOD)
+    return Comparison(float(value), interval, n, length, n // length, ratios)
+
+
+def _ratio(baseline: Floats, candidate: Floats) -> Floats:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = candidate / baseline
+    return np.where(np.isfinite(baseline), ratio, np.nan)
+
+
+def _gather(arm: Floats, rows: NDArray[np.int64]) -> Floats:
+    """[replays, n] drawn by [resamples, n] -> [resamples, replays * n]."""
+    drawn = arm[:, rows]
+    return drawn[0] if arm.shape[0] == 1 else drawn.transpose(1, 0, 2).reshape(rows.shape[0], -1)
+
+
+def _draws(n: int, length: int, resamples: int, replays: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
+    """Row numbers of circular blocks, in chunks of resamples that fit in memory."""
+    blocks = math.ceil(n / length)
+    chunk = max(1, _CHUNK // (n * replays))
+    starts = rng.integers(0, n, size=(resamples, blocks))
+    offsets = np.arange(length)
+    return [
+        ((starts[i : i + chunk, :, None] + offsets).reshape(-1, blocks * length)[:, :n]) % n
+        for i in range(0, resamples, chunk)
+    ]
+
+
+class Floor(msgspec.Struct, frozen=True):
+    """The A/A floor of one metric: ``value`` None = one replay only. ``provisional`` = nothing may pass against it."""
+
+    value: float | None
+    differences: tuple[float, ...]
+    replays: int
+    kind: Literal["relative", "absolute"]
+    reason: str = ""
+
+    @property
+    def provisional(self) -> bool:
+        return self.value is None or bool(self.reason)
+
+
+def aa_floor(arms: Sequence[Sequence[float]], kind: Literal["relative", "absolute"] = "relative") -> Floor:
+    """The floor from one metric's values, one sequence an arm, one value a fresh replay.
+
+    ``relative``: larger / smaller - 1 (latencies); ``absolute``: the difference (shares, rates that may be 0).
+    """
+    differences = []
+    for arm in arms:
+        for x, y in itertools.combinations(arm, 2):
+            lo, hi = min(x, y), max(x, y)
+            differences.append(hi - lo if kind == "absolute" else (hi / lo - 1 if lo > 0 else math.inf))
+    replays = min((len(arm) for arm in arms), default=0)
+    if not differences:
+        return Floor(None, (), replays, kind, "one replay an arm: no difference to see")
+    if not all(math.isfinite(d) for d in differences):
+        return Floor(None, tuple(differences), replays, kind, "the figure falls among failed requests in a replay")
+    reason = "" if replays >= 3 else f"provisional: {replays} replays an arm, 3 are needed"
+    return Floor(quantile(differences, 0.95), tuple(sorted(differences)), replays, kind, reason)
+
+
+def incomparable(a: RunInfo, b: RunInfo) -> tuple[str, ...]:
+    """Why two runs must not be compared: the names of what differs; empty = comparable."""
+    same = {
+        "workload": a.workload_sha256 == b.workload_sha256,
+        "envelope": a.envelope_sha256 == b.envelope_sha256,
+        "versions": a.versions == b.versions,
+        "start state": a.start_state == b.start_state,
+        "source": a.source == b.source,
+        "slice": a.slice == b.slice,
+    }
+    return tuple(name for name, equal in same.items() if not equal)
