@@ -145,7 +145,8 @@ class Dispatch(_Fact, frozen=True):
 
     ``first_seen``: this worker never ran this entry at these dims. ``changed``: its previous batch ran other dims or
     another entry. ``outside``: the dims lie outside every entry's covered range. ``promised`` is what the profile
-    promised at compile time, ``expected`` what is expected now (0 = no promise).
+    promised at compile time, ``expected`` what is expected now (0 = no promise). ``ready``: since when the batch policy
+    let it run; a member that came later was ready on arrival.
     """
 
     cause: int
@@ -160,6 +161,7 @@ class Dispatch(_Fact, frozen=True):
     outside: bool
     promised: Ns
     expected: Ns
+    ready: Ns = -1
 
 
 class SetTimer(_Fact, frozen=True):
