@@ -1,0 +1,106 @@
+"""A plan from a plan: one function for each kind of change, and the name of what changed.
+
+Every function is deterministic and leaves its argument as it was, so the way back is the plan it started from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from trimtab.domain.noun import EntryId, Executed
+from trimtab.domain.plan import BatchPolicy, CompileSpec, Entry, Plan
+from trimtab.domain.verdict import Role
+
+NO_CHANGE = "no-change"
+
+SIZE: dict[str, int] = {
+    NO_CHANGE: 0,
+    "warm": 100,
+    "batch": 200,
+    "order": 210,
+    "placement": 220,
+    "workers": 250,
+    "refit": 300,
+    "round-up": 300,
+    "entries": 300,
+    "optimisation": 400,
+    "backend": 500,
+    "precision": 600,
+}
+"""Base rank of each kind of change; the number of shapes, entries or members is added (at most 99)."""
+
+OWNER: dict[str, Role] = {"backend": "compiler", "precision": "compiler", "optimisation": "compiler"}
+"""Who owns a kind of change; the runtime lead owns the rest (mapping, runtime, execution)."""
+
+
+def rank(kind: str, count: int = 0) -> int:
+    """How much a move changes: the base of its kind plus ``count`` shapes, entries or members (at most 99)."""
+    return SIZE[kind] + min(count, 99)
+
+
+def refit(plan: Plan, boundaries: Sequence[int], low: int, high: int) -> Plan:
+    """Put padded entries that end at ``boundaries`` in front of the plan's dynamic entries, and warm each at start.
+
+    One dynamic dim in the range ``low..high``. Dynamic entries and the fallback stay, so that what no boundary covers
+    still runs; a plan without them gets a last entry at ``high`` instead. Every entry reaches down to ``low``.
+    """
+    kept = tuple(entry for entry in plan.compile.entries if entry.kind == "dynamic")
+    ends = tuple(boundaries) if kept else tuple(dict.fromkeys((*boundaries, high)))
+    most = plan.serve.batch.max_size
+    added = tuple(Entry(id=f"to-{end}", kind="bucket", lo=(low,), hi=(end,), batch=(1, most)) for end in ends)
+    fallback = plan.compile.fallback if any(e.id == plan.compile.fallback for e in kept) else None
+    fresh = tuple((n, end) for end in ends for n in range(1, most + 1))
+    return replace(
+        plan,
+        compile=replace(plan.compile, entries=(*added, *kept), fallback=fallback or (kept[0].id if kept else None)),
+        serve=replace(plan.serve, warm=tuple(dict.fromkeys((*plan.serve.warm, *fresh)))),
+    )
+
+
+def warm_up(plan: Plan, shapes: Sequence[Executed]) -> Plan:
+    """Run ``shapes`` (executed dims, batch size first) once on every fresh worker, after those it already warms."""
+    return replace(plan, serve=replace(plan.serve, warm=tuple(dict.fromkeys((*plan.serve.warm, *shapes)))))
+
+
+def rebatch(plan: Plan, policy: BatchPolicy) -> Plan:
+    """Serve with another batch policy; entries that admit fewer members than it forms are widened to them."""
+    entries = tuple(
+        replace(e, batch=(e.batch[0], policy.max_size)) if e.batch[1] < policy.max_size else e
+        for e in plan.compile.entries
+    )
+    return replace(plan, compile=replace(plan.compile, entries=entries), serve=replace(plan.serve, batch=policy))
+
+
+def rehost(plan: Plan, backend: str) -> Plan:
+    """The same entries compiled by another backend. Options are the old backend's own words, so they are dropped."""
+    return replace(plan, compile=replace(plan.compile, backend=backend, options={}))
+
+
+def changed(baseline: Plan, plan: Plan) -> tuple[str, ...]:
+    """The kinds of change between two plans. Warming new entries belongs to ``entries``, admitting larger batches to
+    ``batch``, a backend's own options to ``backend``."""
+    was, now = baseline.compile, plan.compile
+    before, after = baseline.serve, plan.serve
+    entries = _shapes(was) != _shapes(now)
+    tests = {
+        "entries": entries,
+        "warm": before.warm != after.warm and not entries,
+        "batch": before.batch != after.batch or (_admitted(was) != _admitted(now) and not entries),
+        "order": before.order != after.order,
+        "placement": before.placement != after.placement,
+        "workers": (before.workers, before.threads) != (after.workers, after.threads),
+        "optimisation": was.optimisation != now.optimisation,
+        "backend": (was.backend, was.options) != (now.backend, now.options),
+        "precision": was.precision != now.precision,
+    }
+    return tuple(kind for kind, differs in tests.items() if differs)
+
+
+def _shapes(spec: CompileSpec) -> tuple[object, ...]:
+    return spec.fallback, tuple((e.id, e.kind, e.lo, e.hi) for e in spec.entries)
+
+
+def _admitted(spec: CompileSpec) -> dict[EntryId, tuple[int, int]]:
+    return {e.id: e.batch for e in spec.entries}

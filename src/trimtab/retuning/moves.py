@@ -1,0 +1,317 @@
+"""Moves: the bounded changes that retune may try, each of them a plan of its own.
+
+A move changes one kind of thing (R31), so that its effect has one cause, one owner and one way back: the baseline,
+which stays in the packet untouched. ``enumerate_moves`` lists those that a study's space allows, "no change" always
+among them. What cannot be offered comes back as a refused row with its reason, never silently.
+
+``size`` ranks how much a move changes, smallest first: what is only run at start, what can be changed live, what costs
+compiles (by how many), what may change outputs. Of two moves that do equally well the smaller one wins.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from statistics import median
+
+import numpy as np
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from trimtab.domain.noun import Executed
+from trimtab.domain.plan import BatchPolicy, Plan
+from trimtab.domain.profile import CompileProfile
+from trimtab.domain.study import Study
+from trimtab.domain.verdict import Move, Rejected
+from trimtab.mapping import buckets
+from trimtab.retuning._change import NO_CHANGE, OWNER, changed, rank, rebatch, refit, rehost, warm_up
+from trimtab.retuning._known import Known, Seen, seen_shapes
+
+__all__ = [
+    "NO_CHANGE",
+    "Known",
+    "Options",
+    "Seen",
+    "changed",
+    "charge",
+    "enumerate_moves",
+    "rank",
+    "rebatch",
+    "refit",
+    "rehost",
+    "seen_shapes",
+    "warm_up",
+]
+
+
+@dataclass(frozen=True)
+class Options:
+    """The moves that can be tried, smallest first and ``no change`` at the head, and what was refused, with reasons."""
+
+    moves: tuple[Move, ...]
+    refused: tuple[Rejected, ...]
+
+
+@dataclass
+class _Collector:
+    """Gathers moves, gives each plan a fresh id, and refuses a plan that is already there."""
+
+    study: Study
+    known: Known
+    moves: list[Move] = field(default_factory=list)
+    refused: list[Rejected] = field(default_factory=list)
+
+    def refuse(self, plan: str, sentence: str, reason: str) -> None:
+        self.refused.append(Rejected(plan=plan, sentence=sentence, reason=reason))
+
+    def add(self, move: Move) -> None:
+        halves = (move.plan.compile, move.plan.serve)
+        twin = next((m for m in self.moves if (m.plan.compile, m.plan.serve) == halves), None)
+        if twin is not None:
+            self.refuse(move.plan.id, move.sentence, f"the same plan as {twin.plan.id}")
+            return
+        self.moves.append(replace(move, plan=replace(move.plan, id=self.fresh(move.plan.id))))
+
+    def fresh(self, stem: str) -> str:
+        word = re.sub(r"[^A-Za-z0-9._-]+", "-", stem).strip("-.") or "plan"
+        taken = {m.plan.id for m in self.moves}
+        name, number = word, 2
+        while name in taken:
+            name, number = f"{word}-{number}", number + 1
+        return name
+
+
+def enumerate_moves(study: Study, known: Known) -> Options:
+    """Every move that ``study.space`` and ``study.candidates`` allow, on top of "no change"."""
+    found = _Collector(study, known)
+    found.moves.append(
+        Move(
+            kind=NO_CHANGE,
+            sentence=f"Keep plan {study.baseline.id} as it is.",
+            owner="runtime",
+            plan=study.baseline,
+            size=0,
+            compile_s=0.0,
+            memory_mib=0.0,
+        )
+    )
+    for candidate in study.candidates:
+        _declared(found, candidate)
+    _warm_lists(found)
+    _batch_policies(found)
+    _bucket_fits(found)
+    _backends(found)
+    ordered = sorted(found.moves, key=lambda move: move.size)
+    return Options(tuple(ordered), tuple(found.refused))
+
+
+def charge(move: Move, profiles: Sequence[CompileProfile]) -> Move:
+    """The move with what compiling its plan really took: seconds and MiB summed over its profiled entries, warm-up
+    runs included. Unchanged where the plan has no profile."""
+    mine = [p for p in profiles if p.plan == move.plan.id]
+    if not mine or move.kind == NO_CHANGE:
+        return move
+    first = {t.executed: t.first_ns for p in mine for t in p.timings}
+    start = sum(first.get(shape, 0) for shape in move.plan.serve.warm)
+    return replace(
+        move,
+        compile_s=(sum(p.compile_ns for p in mine) + start) / 1e9,
+        memory_mib=sum(p.memory_bytes for p in mine) / 2**20,
+    )
+
+
+# --- one function for each kind of move ----------------------------------------------------------------------
+
+
+def _declared(found: _Collector, plan: Plan) -> None:
+    kinds = changed(found.study.baseline, plan)
+    sentence = plan.note or f"Serve plan {plan.id} instead of {found.study.baseline.id}."
+    if not kinds:
+        found.refuse(plan.id, sentence, "it changes nothing against the baseline")
+        return
+    if len(kinds) > 1:
+        found.refuse(plan.id, sentence, f"it changes {len(kinds)} things at once ({', '.join(kinds)}); split it")
+        return
+    kind = kinds[0]
+    old = {e.id for e in found.study.baseline.compile.entries}
+    count = sum(e.id not in old for e in plan.compile.entries)
+    move = Move(
+        kind=kind,
+        sentence=sentence,
+        owner=OWNER.get(kind, "runtime"),
+        plan=plan,
+        size=rank(kind, count),
+        risk=_QUALITY_RISK if kind in ("backend", "precision", "optimisation") else "",
+    )
+    found.add(charge(move, found.known.profiles))
+
+
+_QUALITY_RISK = "Outputs may differ from the baseline's: quality evidence decides."
+
+
+def _warm_lists(found: _Collector) -> None:
+    """Warm the shapes whose first runs cost most: excess x chance to come again (1 - exp(-times seen))."""
+    base, predictor = found.study.baseline, found.known.predictor
+    saving: dict[Executed, float] = {}
+    for shape in found.known.seen:
+        if shape.executed in base.serve.warm:
+            continue
+        warm = predictor.warm(shape.entry, shape.executed)
+        excess = predictor.expected(shape.entry, shape.executed, True) - warm if warm else 0
+        if excess > 0:
+            saving[shape.executed] = saving.get(shape.executed, 0.0) + excess * -float(np.expm1(-shape.count))
+    ranked = sorted(saving, key=lambda executed: (-saving[executed], executed))
+    for count in found.study.space.warm_shapes:
+        name = f"warm-{count}"
+        if not ranked:
+            found.refuse(name, f"Warm {count} shapes at start.", "no first run costs more than a warm one here")
+            continue
+        listed = tuple(ranked[:count])
+        first = {shape.executed: predictor.expected(shape.entry, shape.executed, True) for shape in found.known.seen}
+        found.add(
+            Move(
+                kind="warm",
+                sentence=f"Run the {_shapes(len(listed))} once at start.",
+                owner="runtime",
+                plan=replace(warm_up(base, listed), id=name, note=""),
+                size=rank("warm", len(listed)),
+                compile_s=sum(first[executed] for executed in listed) / 1e9,
+                risk="Shapes that are not on the list stay cold, and every start takes longer.",
+            )
+        )
+
+
+def _shapes(count: int) -> str:
+    return "shape with the costliest first run" if count == 1 else f"{count} shapes with the costliest first runs"
+
+
+def _batch_policies(found: _Collector) -> None:
+    base = found.study.baseline
+    for policy in found.study.space.batches:
+        plan = replace(rebatch(base, policy), id=f"batch-{policy.max_size}-hold-{policy.hold_ms:g}ms", note="")
+        recompiles = plan.compile.entries != base.compile.entries
+        found.add(
+            Move(
+                kind="batch",
+                sentence=_batch_sentence(policy),
+                owner="runtime",
+                plan=plan,
+                size=rank("batch", policy.max_size),
+                compile_s=None if recompiles else 0.0,
+                memory_mib=None if recompiles else 0.0,
+                risk="Who is batched with whom decides the executed shapes: small shifts of timing can move the tail.",
+            )
+        )
+
+
+def _batch_sentence(policy: BatchPolicy) -> str:
+    if policy.max_size == 1:
+        return "Serve requests one by one."
+    if policy.hold_ms == 0:
+        return f"Batch up to {policy.max_size} waiting requests, holding none back."
+    return f"Batch up to {policy.max_size} requests, holding the first at most {policy.hold_ms:g} ms."
+
+
+def _bucket_fits(found: _Collector) -> None:
+    study, known = found.study, found.known
+    counts = study.space.buckets
+    if not counts:
+        return
+    if len(study.dims) != 1 or known.cost is None:
+        why = "no measured time to fit to" if known.cost is None else "buckets are fitted to one dynamic dim only"
+        found.refuse("refit", "Refit the entries to the shapes.", why)
+        return
+    (name, allowed), keep = next(iter(study.dims.items())), _dynamic_count(study.baseline)
+    fits = buckets.sweep(known.dims, known.cost, max(counts), limit=allowed.hi)
+    for k in counts:
+        if k + keep > study.space.max_entries:
+            reason = f"{k + keep} entries are more than the study allows ({study.space.max_entries})"
+            found.refuse(f"refit-{k}", f"Add {k} entries for {name}.", reason)
+            continue
+        ends = fits[k - 1].boundaries
+        sentence = f"Add {_entries(ends)} for {name} ({_listed(ends)}), pad requests up to them, warm each at start."
+        _add_entries(found, "refit", f"refit-{k}", sentence, ends)
+    _round_up(found, name, min(max(counts), study.space.max_entries - keep))
+
+
+def _round_up(found: _Collector, name: str, most: int) -> None:
+    """The finest grid (multiples of a power of two) whose occupied cells fit into ``most`` entries."""
+    if most < 1:
+        return
+    shapes, high = np.unique(found.known.dims), found.study.dims[name].hi
+    step, ends = 1, shapes
+    while ends.size > most:
+        step *= 2
+        ends = np.unique(np.minimum(-(-shapes // step) * step, high))
+    sentence = f"Round {name} up to multiples of {step} ({_entries(ends)}, each warmed at start)."
+    _add_entries(found, "round-up", f"round-up-{step}", sentence, tuple(int(end) for end in ends))
+
+
+def _add_entries(found: _Collector, kind: str, plan_id: str, sentence: str, ends: tuple[int, ...]) -> None:
+    study = found.study
+    allowed = next(iter(study.dims.values()))
+    plan = replace(refit(study.baseline, ends, allowed.lo, allowed.hi), id=plan_id, note="")
+    covered = max(ends)
+    if _dynamic_count(study.baseline):
+        risk = f"Shapes above {covered} still run on a dynamic entry, cold at first."
+    else:
+        risk = f"Shapes above {covered} are all padded to {allowed.hi}."
+    seconds, mib = _estimate(found.known, study.baseline, plan)
+    found.add(
+        Move(
+            kind=kind,
+            sentence=sentence,
+            owner="runtime",
+            plan=plan,
+            size=rank(kind, len(ends)),
+            compile_s=seconds,
+            memory_mib=mib,
+            risk=risk,
+        )
+    )
+
+
+def _estimate(known: Known, base: Plan, plan: Plan) -> tuple[float | None, float | None]:
+    """What the added entries may cost, if each is like the baseline's typical one: an estimate until ``charge``."""
+    mine = [p for p in known.profiles if p.plan == base.id]
+    if not mine:
+        return None, None
+    added = len(plan.compile.entries) - _dynamic_count(base)
+    return (
+        added * median(p.compile_ns for p in mine) / 1e9,
+        added * median(p.memory_bytes for p in mine) / 2**20,
+    )
+
+
+def _backends(found: _Collector) -> None:
+    base = found.study.baseline
+    for name in found.study.space.backends:
+        if name == base.compile.backend:
+            found.refuse(f"backend-{name}", f"Compile with {name}.", "it is the baseline's backend")
+            continue
+        dropped = ", ".join(sorted(base.compile.options))
+        move = Move(
+            kind="backend",
+            sentence=f"Compile the same entries with {name}.",
+            owner="compiler",
+            plan=replace(rehost(base, name), id=f"backend-{name}", note=""),
+            size=rank("backend"),
+            risk=_QUALITY_RISK + (f" Options of {base.compile.backend} are dropped: {dropped}." if dropped else ""),
+        )
+        found.add(charge(move, found.known.profiles))
+
+
+def _dynamic_count(plan: Plan) -> int:
+    return sum(entry.kind == "dynamic" for entry in plan.compile.entries)
+
+
+def _entries(ends: Sequence[int] | NDArray[np.int64]) -> str:
+    return "1 entry" if len(ends) == 1 else f"{len(ends)} entries"
+
+
+def _listed(ends: Sequence[int]) -> str:
+    words = [str(end) for end in ends]
+    if len(words) > 6:
+        words = [*words[:2], "…", words[-1]]
+    return ", ".join(words)
