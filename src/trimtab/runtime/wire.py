@@ -5,9 +5,11 @@ Times are ``time.monotonic_ns`` (CLOCK_MONOTONIC), which all processes of one ma
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from trimtab.domain.events import BatchReport, ErrorKind
 from trimtab.domain.noun import Dims, EntryId, Executed, Ns
@@ -97,13 +99,19 @@ class Hello(_Message, frozen=True):
     unread: dict[str, str]
 
 
+class Broken(_Message, frozen=True):
+    """The process runs, but its backend does not start. It ends now."""
+
+    message: str
+
+
 class Loaded(_Message, frozen=True):
     members: int
     held_bytes: int
 
 
 class Compiled(_Message, frozen=True):
-    """``started``/``ended`` cover the compile alone; memory is resident bytes around it, ``peak_bytes`` the process's."""
+    """``started``/``ended`` cover the compile alone; memory is what was resident around it."""
 
     entry: EntryId
     started: Ns
@@ -156,8 +164,18 @@ class Paced(_Message, frozen=True):
     stream_ns: tuple[Ns, ...]
 
 
-Reply = Hello | Loaded | Compiled | Refused | Ran | Answers | Inspected | Paced
+Reply = Hello | Broken | Loaded | Compiled | Refused | Ran | Answers | Inspected | Paced
 
 encode = msgspec.msgpack.Encoder().encode
 decode_order = msgspec.msgpack.Decoder(Order).decode
 decode_reply = msgspec.msgpack.Decoder(Reply).decode
+
+
+def pack(array: NDArray[Any]) -> Tensor:
+    """An array as a message."""
+    return Tensor(array.dtype.str, array.shape, array.tobytes())
+
+
+def unpack(tensor: Tensor) -> NDArray[Any]:
+    """The array of a message (read-only: it is the message's own memory)."""
+    return np.frombuffer(tensor.data, dtype=tensor.dtype).reshape(tensor.shape)
