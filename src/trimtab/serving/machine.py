@@ -1,0 +1,308 @@
+"""The serving machine: queue -> batch -> place, as ONE pure state machine that every driver runs.
+
+``handle(event) -> commands``: times arrive on events, nothing is read from a clock, nothing is drawn. What it promises
+(``check`` states it in full):
+
+- a request that arrived ends exactly once, by one Finish;
+- requests wait in groups, one per entry and eligibility class; only members of one group share a batch; within a
+  group and under FIFO nobody overtakes;
+- a batch forms when it is sent: among the groups whose batch policy is ready and that have a free eligible worker, the
+  one whose head has the smallest order key goes first, to the worker that has been free the longest;
+- where a worker is free and a group is not ready, a timer is set for the moment when it will be;
+- a worker takes traffic once every entry it was asked to prepare is ready or has failed, and only for entries it holds;
+- a batch is one worker's; a worker that goes down gives its batch up (members end with the error of the fall), and
+  whatever that process may still say of it is counted as late and ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+from trimtab.domain.events import (
+    Arrived,
+    BatchDone,
+    Command,
+    Dispatch,
+    EntryFailed,
+    EntryReady,
+    ErrorKind,
+    Event,
+    Finish,
+    Occupied,
+    Prepare,
+    Released,
+    Replace,
+    SetTimer,
+    Stopped,
+    TimerFired,
+    WorkerDown,
+    WorkerUp,
+)
+from trimtab.domain.noun import EntryId, Ns
+from trimtab.domain.plan import Plan
+from trimtab.domain.ports import Predictor
+from trimtab.domain.route import ROUTE_KINDS
+from trimtab.errors import RunError, StudyError
+from trimtab.mapping.route import Router
+from trimtab.serving.invariants import check
+from trimtab.serving.rules import Rules
+from trimtab.serving.state import Group, Running, Slot, Waiting
+
+GroupKey = tuple[tuple[int, ...], EntryId]
+_OfWorker = WorkerUp | EntryReady | EntryFailed | Occupied | Released | BatchDone
+
+
+class Machine:
+    """One plan's queue, batcher and placement. ``cores``: the core of each worker, as many as the plan has workers."""
+
+    def __init__(self, plan: Plan, router: Router, predictor: Predictor, cores: tuple[int, ...]) -> None:
+        if len(cores) != plan.serve.workers:
+            raise StudyError(
+                f"plan {plan.id!r} has {plan.serve.workers} workers for {len(cores)} cores",
+                where="serve.workers",
+                fix="name one core for each worker",
+            )
+        self.rules = Rules(plan, router, predictor)
+        self.slots = [Slot() for _ in cores]
+        self.groups: dict[GroupKey, Group] = {}
+        self.pending: dict[GroupKey, Group] = {}
+        self.free: dict[int, None] = {}
+        self.open: set[int] = set()
+        self.late = 0
+        self.now: Ns = 0
+        self.stopped = False
+        self._sequence = -1
+        self._batches = count()
+        self._tokens = count()
+        self._timers: dict[int, tuple[Group, Ns]] = {}
+        self._handlers: dict[type, Callable[[Any], list[Command]]] = {
+            Arrived: self._arrived,
+            TimerFired: self._timer_fired,
+            BatchDone: self._batch_done,
+            WorkerUp: self._worker_up,
+            WorkerDown: self._worker_down,
+            EntryReady: self._entry_ready,
+            EntryFailed: self._entry_failed,
+            Occupied: self._occupied,
+            Released: self._released,
+            Stopped: self._stopped,
+        }
+
+    @property
+    def unfinished(self) -> int:
+        """Requests that arrived and have not ended."""
+        return len(self.open)
+
+    def handle(self, event: Event) -> list[Command]:
+        """Take one event; what to do about it, in order. Each command's ``cause`` is the event's number, from 0."""
+        self._sequence += 1
+        self.now = event.t
+        return self._handlers[type(event)](event)
+
+    def check(self) -> None:
+        """Raise RunError if any invariant does not hold."""
+        check(self)
+
+    # --- requests -----------------------------------------------------------------------------------------------
+
+    def _arrived(self, event: Arrived) -> list[Command]:
+        request = event.request
+        if request in self.open:
+            raise RunError(f"request {request} arrived twice", where="driver", fix="send each request once")
+        self.open.add(request)
+        route = self.rules.router.route(event.dims)
+        if self.stopped:
+            return [self._finish(request, "unfinished")]
+        if route.entry is None:
+            return [self._finish(request, "rejected")]
+        key = (self.rules.eligible(event.stream), route.entry)
+        group = self.groups.get(key) or self._new_group(key)
+        if group.hopeless:
+            return [self._finish(request, "entry-failed")]
+        group.add(Waiting(self.rules.order(event, route, self.rules.predictor), request, event.t, event.dims, route))
+        self.pending[key] = group
+        return self._schedule(event.t, [])
+
+    def _new_group(self, key: GroupKey) -> Group:
+        workers, entry = key
+        group = self.groups[key] = Group(entry, workers, self.rules.policies[entry])
+        group.hopeless = self._is_hopeless(group)
+        return group
+
+    def _finish(self, request: int, error: ErrorKind) -> Finish:
+        self.open.remove(request)
+        return Finish(self._sequence, request, error)
+
+    def _timer_fired(self, event: TimerFired) -> list[Command]:
+        timer = self._timers.pop(event.token, None)
+        if timer is not None:
+            group, at = timer
+            group.timers.discard(at)
+        return self._schedule(event.t, [])
+
+    def _stopped(self, event: Stopped) -> list[Command]:
+        self.stopped = True
+        out: list[Command] = [self._finish(request, "unfinished") for request in sorted(self.open)]
+        self.pending.clear()
+        for group in self.groups.values():
+            group.take(len(group.queue))
+        for slot in self.slots:
+            slot.running = None
+        return out
+
+    # --- workers ------------------------------------------------------------------------------------------------
+
+    def _worker_up(self, event: WorkerUp) -> list[Command]:
+        slot = self.slots[event.worker]
+        if slot.up:
+            raise RunError(
+                f"worker {event.worker} came up twice", where="driver", fix="report its fall before its replacement"
+            )
+        slot.reset()
+        slot.up = True
+        out: list[Command] = []
+        if self.stopped:
+            return out
+        for entry, warm in self.rules.warm.items():
+            if entry not in slot.failed:
+                slot.preparing.add(entry)
+                out.append(Prepare(self._sequence, event.worker, entry, warm))
+        return self._settle(event, out)
+
+    def _worker_down(self, event: WorkerDown) -> list[Command]:
+        slot = self.slots[event.worker]
+        out: list[Command] = []
+        if slot.running is not None:
+            out += [self._finish(request, event.error) for request in slot.running.members]
+        slot.reset()
+        self.free.pop(event.worker, None)
+        if not self.stopped:
+            out.append(Replace(self._sequence, event.worker))
+        return out
+
+    def _entry_ready(self, event: EntryReady) -> list[Command]:
+        slot = self.slots[event.worker]
+        if not slot.up or event.entry in slot.failed:
+            return self._too_late()
+        slot.preparing.discard(event.entry)
+        slot.holds.add(event.entry)
+        slot.seen.update((event.entry, shape) for shape in event.warmed)
+        if event.warmed:
+            slot.last = (event.entry, event.warmed[-1])
+        return self._settle(event, [])
+
+    def _entry_failed(self, event: EntryFailed) -> list[Command]:
+        slot = self.slots[event.worker]
+        slot.preparing.discard(event.entry)
+        slot.holds.discard(event.entry)
+        slot.failed.add(event.entry)
+        out: list[Command] = []
+        for key, group in self.groups.items():
+            if group.entry == event.entry and self._is_hopeless(group):
+                group.hopeless = True
+                out += [self._finish(item.request, "entry-failed") for item in group.take(len(group.queue))]
+                self.pending.pop(key, None)
+        return self._settle(event, out)
+
+    def _is_hopeless(self, group: Group) -> bool:
+        return all(group.entry in self.slots[worker].failed for worker in group.workers)
+
+    def _occupied(self, event: Occupied) -> list[Command]:
+        self.slots[event.worker].labels.add(event.label)
+        return self._settle(event, [])
+
+    def _released(self, event: Released) -> list[Command]:
+        self.slots[event.worker].labels.discard(event.label)
+        return self._settle(event, [])
+
+    def _batch_done(self, event: BatchDone) -> list[Command]:
+        slot = self.slots[event.worker]
+        running = slot.running
+        if running is None or running.batch != event.batch:
+            return self._too_late()
+        slot.running = None
+        slot.last = running.shape
+        if event.error == "none":
+            slot.seen.add(running.shape)
+        out: list[Command] = [self._finish(request, event.error) for request in running.members]
+        return self._settle(event, out)
+
+    def _too_late(self) -> list[Command]:
+        self.late += 1
+        return []
+
+    def _settle(self, event: _OfWorker, out: list[Command]) -> list[Command]:
+        """A worker changed: note whether it is free, and since when; then send what can be sent."""
+        if not self.slots[event.worker].free:
+            self.free.pop(event.worker, None)
+            return out
+        self.free.setdefault(event.worker)
+        return self._schedule(event.t, out)
+
+    # --- dispatch -----------------------------------------------------------------------------------------------
+
+    def _schedule(self, t: Ns, out: list[Command]) -> list[Command]:
+        while self.free and self.pending:
+            best: tuple[Waiting, GroupKey, Group, int, Ns, int] | None = None
+            for key, group in self.pending.items():
+                worker = self._free_worker(group)
+                if worker is None:
+                    continue
+                ready, size = self.rules.batch(group.times, group.policy)
+                if ready > t:
+                    self._wake(group, ready, out)
+                elif best is None or group.queue[0] < best[0]:
+                    best = (group.queue[0], key, group, worker, ready, size)
+            if best is None:
+                break
+            _, key, group, worker, ready, size = best
+            out.append(self._dispatch(group, worker, ready, size))
+            if not group.queue:
+                del self.pending[key]
+        return out
+
+    def _free_worker(self, group: Group) -> int | None:
+        for worker in self.free:
+            if worker in group.workers and group.entry in self.slots[worker].holds:
+                return worker
+        return None
+
+    def _wake(self, group: Group, at: Ns, out: list[Command]) -> None:
+        if at in group.timers:
+            return
+        group.timers.add(at)
+        token = next(self._tokens)
+        self._timers[token] = (group, at)
+        out.append(SetTimer(self._sequence, at, token))
+
+    def _dispatch(self, group: Group, worker: int, ready: Ns, size: int) -> Dispatch:
+        rules, slot = self.rules, self.slots[worker]
+        taken = group.take(size)
+        route = taken[0].route
+        executed, kind = route.executed, route.kind
+        members = tuple([item.request for item in taken])
+        if size > 1:
+            executed = rules.router.batch(route, [item.dims for item in taken])
+            kind = max([item.route.kind for item in taken], key=ROUTE_KINDS.index)
+        shape = (group.entry, executed)
+        first_seen = shape not in slot.seen
+        batch = next(self._batches)
+        slot.running = Running(batch, members, shape)
+        del self.free[worker]
+        return Dispatch(
+            self._sequence,
+            batch,
+            worker,
+            group.entry,
+            kind,
+            members,
+            executed,
+            first_seen,
+            slot.last is not None and slot.last != shape,
+            kind == "fallback",
+            rules.predictor.warm(group.entry, executed),
+            rules.predictor.expected(group.entry, executed, first_seen),
+            ready,
+        )

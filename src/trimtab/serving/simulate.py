@@ -1,0 +1,194 @@
+"""The virtual-clock driver: the serving machine, with service times from a Service instead of real workers.
+
+Events wait in a heap under the key (time, kind, sequence). At one instant whatever frees or changes a worker comes
+before an arrival, and an arrival before a timer, so that a request that arrives at the very moment a batch is due still
+rides along; the sequence number decides the rest. Nothing else orders events, so the same inputs give the same bytes.
+
+The default start state is warm: every worker up, every entry ready, the plan's warm lists run, at the time of the first
+scheduled request. Limits: sending a batch and reporting its end cost nothing, and workers do not slow each other down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from heapq import heapify, heappop, heappush
+from itertools import count
+
+import msgspec
+
+from trimtab.domain.events import (
+    Arrived,
+    BatchDone,
+    Command,
+    Dispatch,
+    EntryFailed,
+    EntryReady,
+    Event,
+    Occupied,
+    Prepare,
+    Released,
+    Replace,
+    SetTimer,
+    Stopped,
+    TimerFired,
+    WorkerDown,
+    WorkerUp,
+)
+from trimtab.domain.noun import EntryId, Ns
+from trimtab.domain.plan import Plan
+from trimtab.domain.ports import Predictor, Service
+from trimtab.domain.trace import RunInfo, Trace
+from trimtab.domain.workload import Workload
+from trimtab.errors import StudyError
+from trimtab.mapping.route import Router
+from trimtab.serving.machine import Machine
+from trimtab.serving.record import Recorder
+
+_KINDS = (
+    BatchDone,
+    Released,
+    WorkerDown,
+    WorkerUp,
+    EntryReady,
+    EntryFailed,
+    Occupied,
+    Arrived,
+    TimerFired,
+    Stopped,
+)
+_RANK: dict[type, int] = {kind: rank for rank, kind in enumerate(_KINDS)}
+_ARRIVED = _RANK[Arrived]
+
+_Item = tuple[Ns, int, int, Event]
+
+
+class Startup(msgspec.Struct, frozen=True, kw_only=True):
+    """How workers start. ``warm``: all is ready before the first request. ``process_ns``: from Replace to WorkerUp;
+    ``prepare_ns``: by entry, from Prepare to EntryReady, the warm list included (one entry after the other)."""
+
+    warm: bool = True
+    process_ns: Ns | None = None
+    prepare_ns: Mapping[EntryId, Ns] = {}
+
+
+def simulate(
+    workload: Workload,
+    plan: Plan,
+    router: Router,
+    predictor: Predictor,
+    service: Service,
+    run: RunInfo,
+    *,
+    startup: Startup | None = None,
+    injected: Sequence[Event] = (),
+    machine: Machine | None = None,
+) -> Trace:
+    """One run of ``workload`` under ``plan``. ``run.cores`` names the core of each worker.
+
+    ``injected`` events (a crash, an entry that fails, a pace run) happen as given. ``machine`` replaces the plan's own
+    for one that watches itself.
+    """
+    machine = machine or Machine(plan, router, predictor, run.cores)
+    recorder = Recorder(run, workload, tuple(router.entries), run.cores)
+    _Driver(workload, machine, recorder, service, startup or Startup(), injected).run()
+    return recorder.trace()
+
+
+class _Driver:
+    def __init__(
+        self,
+        workload: Workload,
+        machine: Machine,
+        recorder: Recorder,
+        service: Service,
+        startup: Startup,
+        injected: Sequence[Event],
+    ) -> None:
+        self.machine = machine
+        self.recorder = recorder
+        self.service = service
+        self.startup = startup
+        self.sequence = count()
+        self.heap: list[_Item] = [(e.t, _RANK[type(e)], next(self.sequence), e) for e in injected]
+        heapify(self.heap)
+        self.compiling: dict[int, Ns] = {}
+        scheduled = workload.scheduled.tolist()
+        self.start: Ns = scheduled[0] if scheduled else 0
+        dims = [tuple(row) for row in workload.dims.tolist()]
+        self.arrivals = list(zip(scheduled, range(len(scheduled)), workload.stream.tolist(), dims, strict=True))
+
+    def run(self) -> None:
+        """Start the workers, serve everything, stop."""
+        self._start()
+        heap, handle, note, follow = self.heap, self.machine.handle, self.recorder.note, self._follow
+        arrivals = iter(self.arrivals)
+        coming = next(arrivals, None)
+        t = self.start
+        while coming is not None or (heap and self.machine.unfinished):
+            event: Event
+            if coming is None or (heap and (heap[0][0], heap[0][1]) < (coming[0], _ARRIVED)):
+                t, _, _, event = heappop(heap)
+            else:
+                t, request, stream, dims = coming
+                event = Arrived(t, request, stream, dims, t)
+                coming = next(arrivals, None)
+            commands = handle(event)
+            note(event, commands)
+            if commands:
+                follow(t, commands)
+        self._step(Stopped(t))
+
+    def _start(self) -> None:
+        for worker in range(len(self.machine.slots)):
+            prepares = self._step(WorkerUp(self.start, worker))
+            if not self.startup.warm:
+                self._follow(self.start, prepares)
+                continue
+            for command in prepares:
+                if isinstance(command, Prepare):
+                    self._step(EntryReady(self.start, worker, command.entry, command.warm))
+
+    def _step(self, event: Event) -> list[Command]:
+        commands = self.machine.handle(event)
+        self.recorder.note(event, commands)
+        return commands
+
+    def _follow(self, t: Ns, commands: list[Command]) -> None:
+        for command in commands:
+            if isinstance(command, Dispatch):
+                wall, report = self.service.draw(command)
+                end = t + wall
+                self._push(BatchDone(end, command.worker, command.batch, t, end, "none", report))
+            elif isinstance(command, SetTimer):
+                self._push(TimerFired(command.at, command.token))
+            elif isinstance(command, Prepare):
+                self._prepare(t, command)
+            elif isinstance(command, Replace):
+                self._replace(t, command)
+
+    def _push(self, event: Event) -> None:
+        heappush(self.heap, (event.t, _RANK[type(event)], next(self.sequence), event))
+
+    def _prepare(self, t: Ns, command: Prepare) -> None:
+        took = self.startup.prepare_ns.get(command.entry)
+        if took is None:
+            raise _unknown(f"how long a worker takes to prepare entry {command.entry!r}", "prepare_ns")
+        ready = self.compiling[command.worker] = max(t, self.compiling.get(command.worker, t)) + took
+        self._push(EntryReady(ready, command.worker, command.entry, command.warm))
+
+    def _replace(self, t: Ns, command: Replace) -> None:
+        if self.startup.process_ns is None:
+            raise _unknown("how long a new worker process takes to start", "process_ns")
+        self.compiling.pop(command.worker, None)
+        self.heap[:] = [item for item in self.heap if not _dies_with(command.worker, item[3])]
+        heapify(self.heap)
+        self._push(WorkerUp(t + self.startup.process_ns, command.worker))
+
+
+def _dies_with(worker: int, event: Event) -> bool:
+    """Whether a process that went down would have said this later."""
+    return isinstance(event, BatchDone | EntryReady) and event.worker == worker
+
+
+def _unknown(what: str, key: str) -> StudyError:
+    return StudyError(f"the simulation does not know {what}", where=f"startup.{key}", fix=f"give {key} to simulate()")

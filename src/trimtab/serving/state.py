@@ -1,0 +1,92 @@
+"""What the machine remembers: one Group per queue, one Slot per worker."""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections import deque
+from typing import NamedTuple
+
+from trimtab.domain.noun import Dims, EntryId, Executed, Ns
+from trimtab.domain.plan import BatchPolicy
+from trimtab.domain.route import Route
+
+Shape = tuple[EntryId, Executed]
+
+
+class Waiting(NamedTuple):
+    """A queued request. ``key`` then ``request`` sort it; the rest never decides (request ids are unique)."""
+
+    key: int
+    request: int
+    enqueued: Ns
+    dims: Dims
+    route: Route
+
+
+class Running(NamedTuple):
+    batch: int
+    members: tuple[int, ...]
+    shape: Shape
+
+
+class Group:
+    """The queue of one entry and one eligibility class: only these may share a batch.
+
+    ``queue`` is in serving order, ``times`` the same requests' enqueue times in order of arrival (what the batch policy
+    looks at). ``timers`` are the instants for which a timer is already set. ``hopeless``: no worker can ever serve it.
+    """
+
+    __slots__ = ("entry", "hopeless", "policy", "queue", "timers", "times", "workers")
+
+    def __init__(self, entry: EntryId, workers: tuple[int, ...], policy: BatchPolicy) -> None:
+        self.entry = entry
+        self.workers = workers
+        self.policy = policy
+        self.queue: deque[Waiting] = deque()
+        self.times: deque[Ns] = deque()
+        self.timers: set[Ns] = set()
+        self.hopeless = False
+
+    def add(self, item: Waiting) -> None:
+        """Queue a request; under FIFO always at the end."""
+        self.times.append(item.enqueued)
+        if not self.queue or self.queue[-1] < item:
+            self.queue.append(item)
+        else:
+            insort(self.queue, item)
+
+    def take(self, size: int) -> list[Waiting]:
+        """Remove the first ``size`` requests in serving order."""
+        taken = [self.queue.popleft() for _ in range(size)]
+        for item in taken:
+            self.times.remove(item.enqueued)
+        return taken
+
+
+class Slot:
+    """One worker's place. ``failed`` outlives its process; everything else starts afresh with each process.
+
+    ``seen``: shapes this process has run, warm-up included; ``last``: its previous one. ``labels``: what else keeps it
+    busy.
+    """
+
+    __slots__ = ("failed", "holds", "labels", "last", "preparing", "running", "seen", "up")
+
+    def __init__(self) -> None:
+        self.failed: set[EntryId] = set()
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the process."""
+        self.up = False
+        self.running: Running | None = None
+        self.holds: set[EntryId] = set()
+        self.preparing: set[EntryId] = set()
+        self.labels: set[str] = set()
+        self.seen: set[Shape] = set()
+        self.last: Shape | None = None
+
+    @property
+    def free(self) -> bool:
+        """Whether the process could start a batch now."""
+        return self.up and self.running is None and not self.labels and not self.preparing
