@@ -52,6 +52,8 @@ class BatchReport(msgspec.Struct, frozen=True, gc=False):
     migrations: int = -1
     peak_bytes: int = -1
     compile_events: int = 0
+    assembly_ns: Ns = -1
+    """Of started..ended: padding and copying the members into one batch."""
 
 
 # --- events -------------------------------------------------------------------------------------------------

@@ -133,9 +133,8 @@ def memory_limit(root: Path = Path("/")) -> int | None:
     return min(_each(group, root, lambda folder, _: parse_memory((folder / name).read_text())), default=None)
 
 
-def throttle(root: Path = Path("/")) -> Throttle | None:
-    """The largest throttling over our group and its parents (a parent's periods hold ours); None = nothing to read."""
-    group = own_group("cpu", root)
+def throttle(group: Group | None, root: Path = Path("/")) -> Throttle | None:
+    """The most throttling over a cpu group and its parents (a parent's periods hold ours); None = nothing to read."""
     if group is None:
         return None
     return max(_each(group, root, lambda folder, _: parse_throttle((folder / "cpu.stat").read_text())), default=None)

@@ -56,7 +56,7 @@ class Counters:
             os.write(self._reset, _PEAK_RESET)
         return self._read()._replace(cpu_ns=time.process_time_ns())
 
-    def end(self, before: Reading) -> BatchReport:
+    def end(self, before: Reading, assembly_ns: Ns = NEVER) -> BatchReport:
         """Read after a batch: the differences."""
         cpu = time.process_time_ns()
         after = self._read()
@@ -67,6 +67,7 @@ class Counters:
             major_faults=after.major - before.major,
             migrations=_difference(before.migrations, after.migrations),
             peak_bytes=self.peak_bytes(),
+            assembly_ns=assembly_ns,
         )
 
     def peak_bytes(self) -> int:

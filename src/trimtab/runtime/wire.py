@@ -127,14 +127,13 @@ class Refused(_Message, frozen=True):
 
 
 class Ran(_Message, frozen=True):
-    """``started``..``ended`` holds the assembly of the batch (``assembly_ns`` of it) and the run of the network."""
+    """``started``..``ended`` holds the assembly of the batch (``report.assembly_ns``) and the run of the network."""
 
     batch: int
     started: Ns
     ended: Ns
     error: ErrorKind
     report: BatchReport
-    assembly_ns: Ns
     message: str = ""
 
 

@@ -1,7 +1,7 @@
 """One worker process: it holds payloads and compiled entries, runs batches, and says what each one cost.
 
 What lies where in time. A request's own arrays (the client's work) are there before ``started``. ``started``..``ended``
-holds what serving costs: assembling the batch (padding, copying; told apart as ``assembly_ns``) and running the
+holds what serving costs: assembling the batch (padding, copying; reported as ``assembly_ns``) and running the
 network. Counters are read just outside of that, and the outputs are checked after it; both keep the worker occupied,
 so the driver sees them as the time from ``ended`` to done (about 30 us, plus one pass over the outputs).
 """
@@ -40,7 +40,6 @@ class _Outcome(NamedTuple):
     """What one run gave: its marks, its outputs (empty on failure) and what went wrong."""
 
     started: Ns
-    assembled: Ns
     ended: Ns
     report: BatchReport
     inputs: Arrays
@@ -109,14 +108,13 @@ class Worker:
     def _run(self, order: wire.Run) -> wire.Ran:
         outcome = self._execute(order.entry, order.executed, order.members)
         error, message = self._verdict(outcome, order.executed)
-        assembly = outcome.assembled - outcome.started
-        return wire.Ran(order.batch, outcome.started, outcome.ended, error, outcome.report, assembly, message)
+        return wire.Ran(order.batch, outcome.started, outcome.ended, error, outcome.report, message)
 
     def _answer(self, order: wire.Answer) -> wire.Reply:
         outcome = self._execute(order.entry, order.executed, order.members)
         error, message = self._verdict(outcome, order.executed)
         if error != "none":
-            return wire.Ran(NEVER, outcome.started, outcome.ended, error, outcome.report, 0, message)
+            return wire.Ran(NEVER, outcome.started, outcome.ended, error, outcome.report, message)
         true = [dims for _, dims in order.members]
         own = split(self._model.spec, self._model.dim_names, outcome.outputs, true)
         return wire.Answers(tuple({name: wire.pack(array) for name, array in member.items()} for member in own))
@@ -160,7 +158,8 @@ class Worker:
         except Exception as fault:
             error, message = _kind(fault, "backend-error"), _said(fault)
         ended = self._clock()
-        return _Outcome(started, assembled, ended, self._counters.end(before), inputs, outputs, error, message)
+        report = self._counters.end(before, assembled - started)
+        return _Outcome(started, ended, report, inputs, outputs, error, message)
 
     def _assemble(self, executed: Executed, arrays: list[Arrays]) -> Arrays:
         spec, names = self._model.spec, self._model.dim_names
