@@ -37,3 +37,11 @@ def refuse_value(
         if value not in known[name]:
             return failure(entry, "unknown-option", f"option {name} = {value!r}: {suggest(value, known[name])}")
     return None
+
+
+def brief(error: BaseException, limit: int = 400) -> str:
+    """What a runtime's exception says, on one line, without the places in its own source."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    kept = [line for line in lines if line and not line.startswith(("Exception from ", "Check '"))]
+    text = " ".join(kept or [line for line in lines if line]) or type(error).__name__
+    return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -6,12 +6,15 @@ An axis of an input is a size, ``batch``, or the name of a dynamic dim. A static
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import TypeAlias
 
+from trimtab.backends._options import suggest
 from trimtab.domain.noun import BATCH, Dims, Executed
 from trimtab.domain.plan import Entry
 from trimtab.domain.ports import Arrays, ModelFile
-from trimtab.errors import StudyError
+from trimtab.errors import ModelError, StudyError
 
 Range: TypeAlias = tuple[int, int]
 
@@ -92,3 +95,69 @@ def refuse_fixed(model: ModelFile, entry: Entry, executed: Executed) -> None:
 def _ranges(model: ModelFile, entry: Entry) -> dict[str, Range]:
     dims = {name: (lo, hi) for name, lo, hi in zip(model.dim_names, entry.lo, entry.hi, strict=True)}
     return {BATCH: entry.batch} | dims
+
+
+def check_network(model: ModelFile, entry: Entry, found: Mapping[str, tuple[str, tuple[int | None, ...]]]) -> None:
+    """Raise ModelError where the study's inputs differ from those of the network.
+
+    ``found``: input name -> (element type in the study's words, size of each axis; None = open).
+    """
+    where = model.path
+    for spec in model.spec.inputs:
+        if spec.name not in found:
+            raise ModelError(f"the network has no input {spec.name!r}", where=where, fix=suggest(spec.name, found))
+        dtype, sizes = found[spec.name]
+        if dtype != spec.dtype:
+            raise ModelError(
+                f"input {spec.name!r} is {dtype}, the study says {spec.dtype}", where=where, fix=f'dtype = "{dtype}"'
+            )
+        if len(sizes) != len(spec.shape):
+            raise ModelError(
+                f"input {spec.name!r} has rank {len(sizes)}, the study gives {len(spec.shape)} axes",
+                where=where,
+                fix=f"the network's shape is {_text(sizes)}",
+            )
+        for axis, (name, size, wanted) in enumerate(
+            zip(spec.shape, sizes, input_ranges(model, entry)[spec.name], strict=True)
+        ):
+            if size is not None and wanted != (size, size):
+                raise ModelError(
+                    f"the network fixes axis {axis} of input {spec.name!r} at {size}; entry {entry.id!r} wants "
+                    f"{name} = {_span(wanted)}",
+                    where=where,
+                    fix=f"write {size} in the study, or export the network with that axis open",
+                )
+    for name in found:
+        if name not in {spec.name for spec in model.spec.inputs}:
+            raise ModelError(
+                f"the network's input {name!r} is not in the study",
+                where=where,
+                fix=f"add an input with shape {_text(found[name][1])}",
+            )
+
+
+def check_outputs(model: ModelFile, found: Iterable[str]) -> None:
+    """Raise ModelError where the study names an output that the network does not have."""
+    names = tuple(found)
+    for spec in model.spec.outputs:
+        if spec.name not in names:
+            raise ModelError(
+                f"the network has no output {spec.name!r}", where=model.path, fix=suggest(spec.name, names)
+            )
+
+
+def check_file(model: ModelFile) -> None:
+    """Raise ModelError where the network's file is missing or empty."""
+    path = Path(model.path)
+    if not path.is_file():
+        raise ModelError("the network's file does not exist", where=model.path, fix="correct model.path in the study")
+    if path.stat().st_size == 0:
+        raise ModelError("the network's file is empty", where=model.path, fix="export or download it again")
+
+
+def _span(wanted: Range) -> str:
+    return str(wanted[0]) if wanted[0] == wanted[1] else f"{wanted[0]}..{wanted[1]}"
+
+
+def _text(sizes: tuple[int | None, ...]) -> str:
+    return "[" + ", ".join("open" if size is None else str(size) for size in sizes) + "]"

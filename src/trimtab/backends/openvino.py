@@ -1,0 +1,314 @@
+"""OpenVINO on the CPU.
+
+Left to itself, OpenVINO runs an FP32 network in bfloat16 on a CPU that can; ``precision = "default"`` keeps that, and
+the inspection shows it per operator. A hint that it would silently turn into another precision, or a thread count that
+it would silently lower, is a failure here.
+
+A static entry is reshaped to one shape. In a dynamic entry the open dims have no bounds, so that the compiled program is
+the runtime's own default and may still run a shape outside the entry's range; ``bounds = "on"`` declares ``lo..hi`` to
+the compiler instead, and other shapes are then refused. On the text recogniser of the demo bounds changed neither
+kernels nor times nor memory.
+
+Known limit, seen with 2026.4.1: with one thread a synchronous ``infer`` loses errors that occur inside the graph, leaves
+the outputs of the previous run in place, and crashes the process when the request is destroyed. So outputs are marked
+before each run; a run that did not overwrite the mark is repeated on a second request through the asynchronous path,
+which reports the error, and the first request is kept until the process ends. (A network whose outputs are all empty
+is run twice for the same reason.)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trimtab.backends._options import brief, failure, refuse_unknown, refuse_value
+from trimtab.backends._shapes import (
+    Range,
+    check_entry,
+    check_file,
+    check_network,
+    check_outputs,
+    executed_of,
+    input_ranges,
+    refuse_fixed,
+)
+from trimtab.domain.plan import Entry, Precision
+from trimtab.domain.ports import Ability, Arrays, BackendInfo, CompiledEntry, ModelFile
+from trimtab.domain.profile import CompileFailure, CompileOptions, FailureKind, Inspection, Operator
+from trimtab.errors import ModelError
+
+PACKAGES = ("openvino",)
+EXTRA = "openvino"
+
+OPTIONS: dict[str, tuple[str, ...]] = {"bounds": ("off", "on"), "execution_mode": ("performance", "accuracy")}
+"""Extra options and their values, the default first."""
+
+HINTS: dict[Precision, tuple[str, str]] = {"f32": ("f32", "FP32"), "bf16": ("bf16", "BF16"), "f16": ("f16", "FP16")}
+"""Precision -> (OpenVINO's element type, the capability that the device must list)."""
+
+DTYPES = {"boolean": "bool"}
+"""OpenVINO's names of element types where they differ from a study's."""
+
+PROFILED_RUNS = 4
+NOT_OPERATORS = {"Const", "Input", "Output"}
+MARK = 0xA5
+MARKED = 8
+ABANDONED: list[Any] = []
+"""Requests whose destruction would crash the process; a process that cares about memory is replaced."""
+
+
+def make() -> OpenVinoBackend:
+    return OpenVinoBackend()
+
+
+class OpenVinoBackend:
+    name = "openvino"
+
+    def __init__(self) -> None:
+        import openvino
+
+        self._ov = openvino
+        self._core = openvino.Core()
+
+    def info(self) -> BackendInfo:
+        listed = self._core.get_property("CPU", "OPTIMIZATION_CAPABILITIES")
+        silent = self._core.get_property("CPU", "INFERENCE_PRECISION_HINT").to_string()
+        device = self._core.get_property("CPU", "FULL_DEVICE_NAME")
+        saying = f"{device} lists {' '.join(listed)}"
+        precisions = [
+            Ability(name=f"precision {name}", ok=capability in listed, why=saying)
+            for name, (_, capability) in HINTS.items()
+        ]
+        return BackendInfo(
+            name=self.name,
+            available=True,
+            why=f"CPU device: {device}",
+            versions={"openvino": self._ov.get_version()},
+            abilities=(
+                Ability(name="static shapes", ok=True, why="the network is reshaped before it is compiled"),
+                Ability(name="padded buckets", ok=True, why="as static shapes"),
+                Ability(name="dynamic shapes", ok=True, why="the first run of a new shape pays for its kernels"),
+                Ability(name="precision default", ok=True, why=f"left alone it computes in {silent} here"),
+                *precisions,
+                Ability(name="precision int8", ok=False, why="needs a network that is already quantised"),
+                Ability(name="graph-optimisation levels", ok=False, why="OpenVINO has none"),
+                Ability(name="threads", ok=True, why="as many as this machine has cores, one stream, not pinned"),
+                Ability(name="kernel names", ok=True, why="execution graph: kernel and precision of each operator"),
+            ),
+        )
+
+    def compile(self, model: ModelFile, entry: Entry, options: CompileOptions) -> CompiledEntry | CompileFailure:
+        check_entry(model, entry)
+        check_file(model)
+        refusal = self._refuse(entry, options)
+        if refusal:
+            return refusal
+        network = self._read(model)
+        check_network(model, entry, {_name(port): _type_and_shape(port) for port in network.inputs})
+        check_outputs(model, [name for port in network.outputs for name in port.get_names()])
+        before = [op.get_friendly_name() for op in network.get_ops() if _computes(op)]
+        bounded = options.extra.get("bounds") == "on"
+        try:
+            ranges = input_ranges(model, entry)
+            network.reshape({name: self._shape(axes, bounded) for name, axes in ranges.items()})
+            program = OpenVinoEntry(self._ov, self._core, network, model, entry, _config(options), tuple(before))
+        except MemoryError as error:
+            return failure(entry.id, "out-of-memory", brief(error))
+        except RuntimeError as error:
+            return failure(entry.id, _kind(error), f"OpenVINO refuses shape {_texts(ranges)}: {brief(error)}")
+        refusal = _substituted(entry, options, program)
+        if refusal:
+            program.close()
+        return refusal or program
+
+    def _refuse(self, entry: Entry, options: CompileOptions) -> CompileFailure | None:
+        refusal = refuse_unknown(entry.id, options.extra, OPTIONS) or refuse_value(entry.id, options.extra, OPTIONS)
+        if refusal:
+            return refusal
+        if options.optimisation != "default":
+            why = f"OpenVINO has no graph-optimisation levels; {options.optimisation!r} cannot be chosen"
+            return failure(entry.id, "unsupported", why)
+        if options.precision == "int8":
+            return failure(entry.id, "unsupported", "int8 needs a network that is already quantised")
+        if options.precision == "default":
+            return None
+        capability = HINTS[options.precision][1]
+        listed = self._core.get_property("CPU", "OPTIMIZATION_CAPABILITIES")
+        if capability in listed:
+            return None
+        why = f"this CPU does not compute in {options.precision}: it lists {' '.join(listed)}"
+        return failure(entry.id, "unsupported", why)
+
+    def _read(self, model: ModelFile) -> Any:
+        try:
+            return self._core.read_model(model.path)
+        except RuntimeError as error:
+            raise ModelError(
+                f"OpenVINO cannot read the network: {brief(error)}",
+                where=model.path,
+                fix="give an ONNX file or OpenVINO IR that loads",
+            ) from error
+
+    def _shape(self, axes: tuple[Range, ...], bounded: bool) -> Any:
+        dims = [self._ov.Dimension(lo, hi) if lo == hi or bounded else self._ov.Dimension() for lo, hi in axes]
+        return self._ov.PartialShape(dims)
+
+
+class OpenVinoEntry:
+    """One compiled program and its one inference request."""
+
+    def __init__(
+        self,
+        ov: Any,
+        core: Any,
+        network: Any,
+        model: ModelFile,
+        entry: Entry,
+        config: dict[str, Any],
+        before: tuple[str, ...],
+    ) -> None:
+        self._ov, self._core, self._network = ov, core, network
+        self._model, self._entry = model, entry
+        self._config, self._before = config, before
+        self.program = core.compile_model(network, "CPU", config)
+        self._request = self.program.create_infer_request()
+        ports = {name: i for i, port in enumerate(self.program.outputs) for name in port.get_names()}
+        self._outputs = {spec.name: ports[spec.name] for spec in model.spec.outputs}
+
+    def run(self, inputs: Arrays) -> dict[str, NDArray[Any]]:
+        if self._request is None:
+            raise RuntimeError("the entry is closed")
+        refuse_fixed(self._model, self._entry, executed_of(self._model, inputs))
+        given = {spec.name: np.ascontiguousarray(inputs[spec.name]) for spec in self._model.spec.inputs}
+        request = self._request
+        self._mark()
+        request.infer(given, share_inputs=True, share_outputs=True)
+        if self._is_marked():
+            request = self._repeat(given)
+        return {name: np.array(request.get_output_tensor(i).data) for name, i in self._outputs.items()}
+
+    def inspect(self, inputs: Arrays) -> Inspection:
+        executed = executed_of(self._model, inputs)
+        config = self._config | {"PERF_COUNT": True}
+        profiled = OpenVinoEntry(self._ov, self._core, self._network, self._model, self._entry, config, self._before)
+        for _ in range(PROFILED_RUNS):
+            profiled.run(inputs)
+        operators = _operators(profiled.program.get_runtime_model(), set(self._before))
+        profiled.close()
+        note = f"times are means of {PROFILED_RUNS} runs, the first included, in whole microseconds"
+        return Inspection(executed=executed, operators=operators, operators_before=len(self._before), note=note)
+
+    def close(self) -> None:
+        self._request = self.program = self._network = None
+
+    def _repeat(self, given: Arrays) -> Any:
+        """Run on a second request that does report errors; on an error, go on with a third one next time."""
+        second = self.program.create_infer_request()
+        try:
+            second.start_async(given, share_inputs=True)
+            second.wait()
+        except RuntimeError as error:
+            ABANDONED.append(self._request)
+            self._request = self.program.create_infer_request()
+            raise RuntimeError(brief(error)) from error
+        return second
+
+    def _mark(self) -> None:
+        for i in self._outputs.values():
+            _head(self._request.get_output_tensor(i))[:] = MARK
+
+    def _is_marked(self) -> bool:
+        """Whether every output still carries its mark (an empty one proves nothing, so it counts as marked)."""
+        heads = (_head(self._request.get_output_tensor(i)) for i in self._outputs.values())
+        return all(bool((head == MARK).all()) for head in heads)
+
+
+def _head(tensor: Any) -> NDArray[np.uint8]:
+    """The bytes of a tensor's first few elements, in place."""
+    return tensor.data.reshape(-1)[:MARKED].view(np.uint8)  # type: ignore[no-any-return]
+
+
+def _config(options: CompileOptions) -> dict[str, Any]:
+    config: dict[str, Any] = {
+        "PERFORMANCE_HINT": "LATENCY",
+        "NUM_STREAMS": 1,
+        "INFERENCE_NUM_THREADS": options.threads,
+        "ENABLE_CPU_PINNING": False,  # the worker process is pinned already
+    }
+    if options.precision in HINTS:
+        config["INFERENCE_PRECISION_HINT"] = HINTS[options.precision][0]
+    if "execution_mode" in options.extra:
+        config["EXECUTION_MODE_HINT"] = options.extra["execution_mode"].upper()
+    return config
+
+
+def _substituted(entry: Entry, options: CompileOptions, program: OpenVinoEntry) -> CompileFailure | None:
+    """A failure where the compiled program would use another precision or other threads than asked for."""
+    threads = program.program.get_property("INFERENCE_NUM_THREADS")
+    if threads != options.threads:
+        why = f"OpenVINO would use {threads} threads instead of {options.threads}"
+        return failure(entry.id, "unsupported", why)
+    if options.precision == "default":
+        return None
+    wanted = HINTS[options.precision][0]
+    hint = program.program.get_property("INFERENCE_PRECISION_HINT").get_type_name()
+    if hint == wanted:
+        return None
+    return failure(entry.id, "unsupported", f"OpenVINO would compute in {hint} instead of {wanted}")
+
+
+def _operators(graph: Any, originals: set[str]) -> tuple[Operator, ...]:
+    """The execution graph without constants, in execution order. An operator that takes less than 1 us has time 0."""
+    constant: set[str] = set()
+    operators = []
+    for node in sorted(graph.get_ops(), key=lambda op: int(_fact(op, "execOrder"))):
+        name, kind = node.get_friendly_name(), _fact(node, "layerType")
+        sources = {value.get_node().get_friendly_name() for value in node.input_values()}
+        if kind == "Const" or (sources and sources <= constant):
+            constant.add(name)
+            continue
+        if kind in NOT_OPERATORS:
+            continue
+        folded = [part for part in _fact(node, "originalLayersNames").split(",") if part in originals]
+        took = _fact(node, "execTimeMcs")
+        operators.append(
+            Operator(
+                name=name,
+                kind=kind,
+                kernel=_fact(node, "primitiveType"),
+                precision=_fact(node, "runtimePrecision"),
+                ns=int(took) * 1000 if took.isdigit() else 0,
+                fused=tuple(part for part in folded if part != name),
+            )
+        )
+    return tuple(operators)
+
+
+def _fact(node: Any, key: str) -> str:
+    value = node.get_rt_info()[key]
+    return str(value.astype(str)) if hasattr(value, "astype") else str(value)
+
+
+def _computes(op: Any) -> bool:
+    return op.get_type_name() not in {"Constant", "Parameter", "Result"}
+
+
+def _name(port: Any) -> str:
+    return str(port.get_any_name())
+
+
+def _type_and_shape(port: Any) -> tuple[str, tuple[int | None, ...]]:
+    kind = port.get_element_type().get_type_name()
+    sizes = tuple(d.get_length() if d.is_static else None for d in port.get_partial_shape())
+    return DTYPES.get(kind, kind), sizes
+
+
+def _kind(error: RuntimeError) -> FailureKind:
+    return "out-of-memory" if "alloc" in str(error) else "compiler-error"
+
+
+def _texts(ranges: dict[str, tuple[Range, ...]]) -> str:
+    shapes = {n: [str(lo) if lo == hi else f"{lo}..{hi}" for lo, hi in axes] for n, axes in ranges.items()}
+    return ", ".join(f"{name}[{','.join(axes)}]" for name, axes in shapes.items())
