@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from trimtab.domain.noun import EntryId, Executed, Ns
 from trimtab.domain.study import Study
+from trimtab.domain.trace import BATCH_COLUMNS, MARK_COLUMNS, SAMPLE_COLUMNS, RunInfo, Table, Trace, empty
 
 MS = 1_000_000
 
@@ -48,3 +50,30 @@ class Recorded:
     def expected(self, entry: EntryId, executed: Executed, first_seen: bool) -> Ns:
         warm = self.warm(entry, executed)
         return warm + 15 * MS if warm and first_seen else warm
+
+
+def trace(latency_ms: Any, *, plan: str = "today", width: int = 100) -> Trace:
+    """A run of one request every 10 ms; inf = failed. One batch a request, its worker busy for the whole latency."""
+    latency = np.asarray(latency_ms, dtype=np.float64)
+    failed = np.isinf(latency)
+    scheduled = np.arange(latency.size, dtype=np.int64) * 10 * MS
+    done = scheduled + np.where(failed, 0, np.where(failed, 0, latency) * MS).astype(np.int64)
+    requests = Table({"scheduled": scheduled, "done": done, "error": failed.astype(np.int8)})
+    batches = empty({**BATCH_COLUMNS, "exec.width": "int64"}, latency.size)
+    batches["dispatched"][:], batches["started"][:] = scheduled, scheduled
+    batches["ended"][:], batches["done"][:] = done, done
+    batches["executed_size"][:], batches["entry"][:], batches["exec.width"][:] = 1, 0, width
+    info = RunInfo(
+        id="r", plan=plan, slice="tune", source="simulated", workload_sha256="w", envelope_sha256="e",
+        start_state="fresh", seed=1, workers=1, cores=(1,), driver_core=0,
+    )  # fmt: skip
+    return Trace(
+        run=info, dim_names=("width",), streams=("s",), entries=("any",), details=(),
+        requests=requests, batches=batches, marks=empty(MARK_COLUMNS), samples=empty(SAMPLE_COLUMNS),
+    )  # fmt: skip
+
+
+def noisy(seed: int, n: int, scale: float) -> Any:
+    """Independent latencies, seconds: a fixed shape of tail times ``scale``, with 1 % of noise of their own."""
+    base = np.random.default_rng(99).gamma(2.0, 0.010, n)
+    return base * scale * np.random.default_rng(seed).normal(1.0, 0.01, n)

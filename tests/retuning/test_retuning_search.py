@@ -1,0 +1,226 @@
+"""Search: simulated ranking with its spread, the short list, and the choice among what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+from retuning_cases import noisy, study, trace
+
+from trimtab.domain.plan import Plan
+from trimtab.domain.study import Sla
+from trimtab.domain.trace import Trace
+from trimtab.domain.verdict import Move
+from trimtab.domain.workload import Provenance, Workload
+from trimtab.errors import RunError
+from trimtab.retuning.confirm import choose, rejected
+from trimtab.retuning.search import jitter, shortlist, simulate_all
+
+BASE = study().baseline
+P95 = Sla(metric="p95", bound_ms=60.0)
+
+
+def move(kind: str, size: int, name: str = "") -> Move:
+    plan = replace(BASE, id=name or (kind if size else "today"))
+    return Move(kind=kind, sentence=f"{plan.id}.", owner="runtime", plan=plan, size=size)
+
+
+NONE, WARM, REFIT, REFIT8, BATCH = (
+    move("no-change", 0),
+    move("warm", 110),
+    move("refit", 304, "refit-4"),
+    move("refit", 308, "refit-8"),
+    move("batch", 204),
+)
+
+
+class Played:
+    """Latency (ms) by plan and replica; the replica adds its own number times ``step``. Counts its calls."""
+
+    def __init__(self, latency: dict[str, float], step: dict[str, float] | None = None) -> None:
+        self.latency, self.step = latency, step or {}
+        self.calls: dict[str, int] = {}
+
+    def __call__(self, plan: Plan, replica: int) -> Trace:
+        self.calls[plan.id] = self.calls.get(plan.id, 0) + 1
+        if plan.id not in self.latency:
+            raise RunError(f"nothing is known of {plan.id}")
+        return trace([self.latency[plan.id] + self.step.get(plan.id, 0.0) * replica] * 40, plan=plan.id)
+
+
+def test_rows_come_best_first_with_their_change_and_failures_last() -> None:
+    rows = simulate_all([NONE, WARM, REFIT, BATCH], Played({"today": 100, "warm": 80, "refit-4": 40}), P95)
+    assert [(r.move.plan.id, r.change, r.failed) for r in rows] == [
+        ("refit-4", pytest.approx(-0.6), ""),
+        ("warm", pytest.approx(-0.2), ""),
+        ("today", 0.0, ""),
+        ("batch", None, "nothing is known of batch"),
+    ]
+    assert (rows[0].value, rows[0].misses, rows[1].misses) == (pytest.approx(40.0), 0.0, 1.0)
+
+
+def test_close_ones_and_batch_policies_get_the_ensemble_others_a_first_look() -> None:
+    played = Played({"today": 100, "warm": 90, "refit-4": 40, "refit-8": 40, "batch": 200})
+    simulate_all([NONE, WARM, REFIT, REFIT8, BATCH], played, P95, ensemble=20)
+    assert played.calls == {"today": 20, "warm": 3, "refit-4": 20, "refit-8": 20, "batch": 20}
+
+
+def test_the_spread_is_over_paired_replicas() -> None:
+    rows = simulate_all([NONE, BATCH], Played({"today": 100, "batch": 90}, {"batch": 1}), P95, ensemble=20)
+    best = rows[0]
+    assert best.spread is not None
+    assert (best.change, best.spread.lo, best.spread.hi) == (
+        pytest.approx(-0.01),
+        pytest.approx(-0.10),
+        pytest.approx(0.08),
+    )
+
+
+def test_a_baseline_that_fails_is_said_in_each_row() -> None:
+    rows = simulate_all([NONE, WARM], Played({"warm": 1}), P95)
+    assert {r.failed for r in rows} == {"the baseline could not be simulated: nothing is known of today"}
+    assert shortlist(rows, P95, 3) == ()
+
+
+def test_from_failure_into_a_figure_is_a_gain() -> None:
+    rows = simulate_all([NONE, WARM], Played({"today": np.inf, "warm": 50}), P95)
+    assert [(r.move.plan.id, r.change) for r in rows] == [("warm", -1.0), ("today", 0.0)]
+
+
+def test_goodput_ranks_upwards() -> None:
+    sla = Sla(metric="goodput", bound_ms=60.0)
+    rows = simulate_all([NONE, WARM], Played({"today": 100, "warm": 50}), sla)
+    assert [(r.move.plan.id, r.value) for r in rows] == [("warm", 1.0), ("today", 0.0)]
+
+
+def test_the_short_list_is_the_leader_its_smallest_equal_and_the_best_of_other_kinds() -> None:
+    """refit-8 leads by less than its own spread over replicas, so refit-4 is confirmed beside it."""
+    latency = {"today": 100.0, "warm": 90, "refit-8": 40, "refit-4": 40.1, "batch": 95}
+    rows = simulate_all([NONE, WARM, BATCH, REFIT, REFIT8], Played(latency, {"refit-8": 0.01}), P95)
+    assert [m.plan.id for m in shortlist(rows, P95, 9)] == ["refit-8", "refit-4", "warm", "batch"]
+    assert len(shortlist(rows, P95, 2)) == 2
+    assert shortlist(rows, P95, 0) == ()
+
+
+def test_what_gains_nothing_is_not_replayed() -> None:
+    assert shortlist(simulate_all([NONE, WARM], Played({"today": 100, "warm": 101}), P95), P95, 3) == ()
+
+
+# --- the choice ----------------------------------------------------------------------------------------------
+
+
+def measured(scales: dict[str, float], replays: int = 3, n: int = 4000) -> Any:
+    """Replays of each plan: independent latencies whose whole distribution is scaled."""
+    kept = {
+        plan: [noisy(100 * i + r, n, scale) for r in range(replays)] for i, (plan, scale) in enumerate(scales.items())
+    }
+
+    def replays_of(move: Move) -> Sequence[Any] | str:
+        return kept.get(move.plan.id, f"{move.plan.id} crashed")
+
+    return replays_of
+
+
+def test_of_two_that_do_equally_well_the_smaller_wins() -> None:
+    choice = choose(
+        [NONE, WARM, REFIT, REFIT8], measured({"today": 1, "warm": 0.9, "refit-4": 0.5, "refit-8": 0.5}), P95, 4
+    )
+    assert choice.chosen is REFIT
+    assert choice.runner_up is REFIT8
+    assert {row.move.plan.id: row.reason.split(" than")[0] for row in choice.rows} == {
+        "today": "refit-4 gains more",
+        "warm": "worse",
+        "refit-4": choice.rows[2].reason.split(" than")[0],
+        "refit-8": "not better",
+    }
+
+
+def test_the_best_wins_where_the_smaller_is_worse() -> None:
+    choice = choose([NONE, WARM, REFIT8], measured({"today": 1, "warm": 0.8, "refit-8": 0.5}), P95, 4)
+    assert choice.chosen is REFIT8
+    assert choice.rows[2].reason == "the best"
+
+
+def test_nothing_gains_so_nothing_changes() -> None:
+    choice = choose([NONE, WARM, REFIT], measured({"today": 1, "warm": 1, "refit-4": 1.2}), P95, 4)
+    assert choice.chosen is NONE
+    assert choice.rows[0].reason == "no move gains more than the floor"
+    assert choice.rows[2].reason.startswith("no gain above the floor of")
+
+
+def test_a_crashed_candidate_keeps_its_reason() -> None:
+    choice = choose([NONE, WARM], measured({"today": 1}), P95, 4)
+    assert (choice.chosen, choice.rows[1].failed, choice.rows[1].reason) == (NONE, "warm crashed", "warm crashed")
+
+
+def test_too_short_replays_choose_nothing_and_say_what_would_do() -> None:
+    choice = choose([NONE, WARM], measured({"today": 1, "warm": 0.5}, n=60), P95, 4)
+    assert choice.chosen is NONE
+    assert "would do" in choice.rows[1].reason
+
+
+def test_a_baseline_that_loses_requests_is_compared_on_goodput() -> None:
+    base = [noisy(r, 4000, 1.0) for r in range(3)]
+    lossy = [np.where(np.arange(4000) % 10 == 0, np.inf, x) for x in base]
+    arms = {"today": lossy, "warm": base}
+    choice = choose([NONE, WARM], lambda m: arms[m.plan.id], P95, 4)
+    judged = choice.rows[1].judged
+    assert choice.chosen is WARM
+    assert judged is not None
+    assert (judged.metric, judged.note) == (
+        "goodput", "400 against 0 failed requests a replay: judged on goodput",
+    )  # fmt: skip
+
+
+def test_every_loser_keeps_figure_and_reason() -> None:
+    moves = [NONE, WARM, REFIT, BATCH, REFIT8]
+    rows = simulate_all(moves, Played({"today": 100, "warm": 90, "refit-4": 40, "batch": 120}), P95)
+    choice = choose([NONE, WARM, REFIT], measured({"today": 1, "warm": 0.9, "refit-4": 0.5}), P95, 4)
+    lost = {r.plan: r for r in rejected(rows, choice, P95, "retune.json")}
+    assert {plan: r.reason for plan, r in lost.items()} == {
+        "today": "refit-4 gains more than the floor",
+        "warm": "worse than refit-4 on the same arrivals",
+        "batch": "no gain in simulation",
+        "refit-8": "nothing is known of refit-8",
+    }
+    warm, batch = lost["warm"].figure, lost["batch"].figure
+    assert warm is not None
+    assert batch is not None
+    assert warm.id == "retune.measured.warm"
+    assert warm.value == pytest.approx(-0.1, abs=0.02)
+    assert (batch.id, batch.value) == ("retune.simulated.batch", pytest.approx(0.2))
+
+
+# --- jitter --------------------------------------------------------------------------------------------------
+
+
+def workload(scheduled: list[int]) -> Workload:
+    n = len(scheduled)
+    return Workload(
+        id="w", dim_names=("width",), scheduled=np.array(scheduled, dtype=np.int64),
+        dims=np.full((n, 1), 9), stream=np.zeros(n, dtype=np.int32), streams=("s",),
+        payload=np.zeros(n, dtype=np.int32), payload_kind="random", deadline=np.full(n, -1),
+        provenance=Provenance(files=(), time_scale=1.0),
+    )  # fmt: skip
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.integers(0, 10**9), min_size=1, max_size=30), st.integers(0, 50))
+def test_jitter_keeps_order_and_is_repeatable(times: list[int], replica: int) -> None:
+    before = workload(sorted(times))
+    after = jitter(before, replica, seed=3)
+    assert np.all(np.diff(after.scheduled) >= 0)
+    assert after.scheduled[0] >= 0
+    assert np.array_equal(after.scheduled, jitter(before, replica, seed=3).scheduled)
+    assert replica or after is before
+
+
+def test_jitter_has_the_size_it_says() -> None:
+    before = workload([i * 10**9 for i in range(1, 4000)])
+    shift = jitter(before, 1, seed=3).scheduled - before.scheduled
+    assert 57_000 < float(np.std(shift)) < 63_000
