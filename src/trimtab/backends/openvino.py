@@ -4,16 +4,16 @@ Left to itself, OpenVINO runs an FP32 network in bfloat16 on a CPU that can; ``p
 the inspection shows it per operator. A hint that it would silently turn into another precision, or a thread count that
 it would silently lower, is a failure here.
 
-A static entry is reshaped to one shape. In a dynamic entry the open dims have no bounds, so that the compiled program is
-the runtime's own default and may still run a shape outside the entry's range; ``bounds = "on"`` declares ``lo..hi`` to
-the compiler instead, and other shapes are then refused. On the text recogniser of the demo bounds changed neither
+A static entry is reshaped to one shape. In a dynamic entry the open dims have no bounds, so that the compiled program
+is the runtime's own default and may still run a shape outside the entry's range; ``bounds = "on"`` declares ``lo..hi``
+to the compiler instead, and other shapes are then refused. On the text recogniser of the demo bounds changed neither
 kernels nor times nor memory.
 
-Known limit, seen with 2026.4.1: with one thread a synchronous ``infer`` loses errors that occur inside the graph, leaves
-the outputs of the previous run in place, and crashes the process when the request is destroyed. So outputs are marked
-before each run; a run that did not overwrite the mark is repeated on a second request through the asynchronous path,
-which reports the error, and the first request is kept until the process ends. (A network whose outputs are all empty
-is run twice for the same reason.)
+Known limit, seen with 2026.4.1: with one thread a synchronous ``infer`` loses errors that occur inside the graph,
+leaves the outputs of the previous run in place, and crashes the process when the request is destroyed. So outputs are
+marked before each run; a run that did not overwrite the mark is repeated on a second request through the asynchronous
+path, which reports the error, and the first request is kept until the process ends. (A network whose outputs are all
+empty is run twice for the same reason.)
 """
 
 from __future__ import annotations

@@ -1,0 +1,224 @@
+"""ONNX Runtime on the CPU execution provider.
+
+It computes in the element types that the network was exported with. A static entry, and every axis that the study or
+the entry fixes, is written into the network's inputs before the session is made: the optimiser knows those shapes, and
+others are refused. An open axis has no bounds: ONNX Runtime has no such notion, and may still run a shape outside the
+entry's range.
+
+Threads that wait for work do not spin (``spinning = "on"`` restores the runtime's default): a worker that has nothing
+to do must leave its cores alone, or its own measurements and its neighbours' are wrong. With one thread there is no
+pool and no difference.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from trimtab.backends import _onnx
+from trimtab.backends._options import brief, failure, refuse_unknown, refuse_value
+from trimtab.backends._shapes import (
+    check_entry,
+    check_file,
+    check_network,
+    check_outputs,
+    executed_of,
+    input_ranges,
+    refuse_fixed,
+)
+from trimtab.domain.plan import Entry
+from trimtab.domain.ports import Ability, Arrays, BackendInfo, CompiledEntry, ModelFile
+from trimtab.domain.profile import CompileFailure, CompileOptions, Inspection, Operator
+
+PACKAGES = ("onnxruntime", "onnx")
+EXTRA = "onnx"
+
+OPTIONS: dict[str, tuple[str, ...]] = {
+    "spinning": ("off", "on"),
+    "arena": ("on", "off"),
+    "memory_pattern": ("on", "off"),
+}
+"""Extra options and their values, the default first."""
+
+LEVELS = {
+    "default": "ORT_ENABLE_ALL",
+    "off": "ORT_DISABLE_ALL",
+    "basic": "ORT_ENABLE_BASIC",
+    "extended": "ORT_ENABLE_EXTENDED",
+    "all": "ORT_ENABLE_ALL",
+}
+PROVIDER = "CPUExecutionProvider"
+ERRORS_ONLY = 3
+PROFILED_RUNS = 3
+
+
+def make() -> OnnxRuntimeBackend:
+    return OnnxRuntimeBackend()
+
+
+class OnnxRuntimeBackend:
+    name = "onnxruntime"
+
+    def __init__(self) -> None:
+        import onnxruntime
+
+        self._ort = onnxruntime
+
+    def info(self) -> BackendInfo:
+        import onnx
+
+        usable = PROVIDER in self._ort.get_available_providers()
+        own = "computes in the network's own element types"
+        return BackendInfo(
+            name=self.name,
+            available=usable,
+            why=f"{PROVIDER} is {'there' if usable else 'missing from this build'}",
+            versions={"onnxruntime": self._ort.__version__, "onnx": onnx.__version__},
+            abilities=(
+                Ability(name="static shapes", ok=True, why="input shapes are written into the network"),
+                Ability(name="padded buckets", ok=True, why="as static shapes"),
+                Ability(name="dynamic shapes", ok=True, why="open axes, without bounds"),
+                Ability(name="precision default", ok=True, why=own),
+                Ability(name="precision f32", ok=True, why=own),
+                Ability(name="precision bf16", ok=False, why="the CPU provider does not lower an f32 network"),
+                Ability(name="precision f16", ok=False, why="the CPU provider does not lower an f32 network"),
+                Ability(name="precision int8", ok=False, why="needs a network that is already quantised"),
+                Ability(name="graph-optimisation levels", ok=True, why="off, basic, extended, all (its default)"),
+                Ability(name="threads", ok=True, why="intra-op pool, operators one after another, not pinned"),
+                Ability(name="kernel names", ok=True, why="provider and operator, from its profiler"),
+            ),
+        )
+
+    def compile(self, model: ModelFile, entry: Entry, options: CompileOptions) -> CompiledEntry | CompileFailure:
+        check_entry(model, entry)
+        check_file(model)
+        refusal = refuse_unknown(entry.id, options.extra, OPTIONS) or refuse_value(entry.id, options.extra, OPTIONS)
+        if refusal:
+            return refusal
+        network = _onnx.read(model.path)
+        found = _onnx.inputs_of(network)
+        check_network(model, entry, found)
+        check_outputs(model, _onnx.outputs_of(network))
+        if options.precision not in ("default", "f32"):
+            why = f"ONNX Runtime on the CPU computes in the network's own types; {options.precision!r} is not a choice"
+            return failure(entry.id, "unsupported", why)
+        _onnx.fix_inputs(network, input_ranges(model, entry))
+        try:
+            return OnnxRuntimeEntry(self._ort, network, model, entry, options)
+        except MemoryError as error:
+            return failure(entry.id, "out-of-memory", brief(error))
+        except Exception as error:  # its exceptions share no base class; all mean: no session
+            return failure(entry.id, "compiler-error", f"ONNX Runtime refuses the network: {brief(error)}")
+
+
+class OnnxRuntimeEntry:
+    """One session."""
+
+    def __init__(self, ort: Any, network: Any, model: ModelFile, entry: Entry, options: CompileOptions) -> None:
+        self._ort, self._network = ort, network
+        self._model, self._entry, self._options = model, entry, options
+        self._outputs = [spec.name for spec in model.spec.outputs]
+        self._session = self._open(_settings(ort, model, options))
+
+    def run(self, inputs: Arrays) -> dict[str, NDArray[Any]]:
+        if self._session is None:
+            raise RuntimeError("the entry is closed")
+        refuse_fixed(self._model, self._entry, executed_of(self._model, inputs))
+        given = {spec.name: np.ascontiguousarray(inputs[spec.name]) for spec in self._model.spec.inputs}
+        return dict(zip(self._outputs, self._session.run(self._outputs, given), strict=True))
+
+    def inspect(self, inputs: Arrays) -> Inspection:
+        executed = executed_of(self._model, inputs)
+        with tempfile.TemporaryDirectory(prefix="trimtab-") as folder:
+            settings = _settings(self._ort, self._model, self._options)
+            settings.enable_profiling = True
+            settings.profile_file_prefix = str(Path(folder) / "profile")
+            settings.optimized_model_filepath = str(Path(folder) / "optimised.onnx")
+            settings.add_session_config_entry("session.optimized_model_external_initializers_file_name", "weights")
+            profiled = self._open(settings)
+            given = {spec.name: np.ascontiguousarray(inputs[spec.name]) for spec in self._model.spec.inputs}
+            for _ in range(PROFILED_RUNS):
+                profiled.run(self._outputs, given)
+            events = msgspec.json.decode(Path(profiled.end_profiling()).read_bytes(), type=list[Event])
+            optimised = _onnx.read(settings.optimized_model_filepath)
+        return Inspection(
+            executed=executed,
+            operators=_operators(events, optimised, _onnx.folded(self._network, optimised)),
+            operators_before=_onnx.operators_of(self._network),
+            note=f"times are those of run {PROFILED_RUNS}, in whole microseconds",
+        )
+
+    def close(self) -> None:
+        self._session = self._network = None
+
+    def _open(self, settings: Any) -> Any:
+        return self._ort.InferenceSession(self._network.SerializeToString(), settings, providers=[PROVIDER])
+
+
+class Arguments(msgspec.Struct, frozen=True):
+    """What ONNX Runtime's profiler says of one operator; all other keys are skipped."""
+
+    op_name: str = ""
+    provider: str = ""
+    input_type_shape: tuple[dict[str, tuple[int, ...]], ...] = ()
+    output_type_shape: tuple[dict[str, tuple[int, ...]], ...] = ()
+
+
+class Event(msgspec.Struct, frozen=True):
+    name: str
+    cat: str = ""
+    ts: int = 0
+    dur: int = 0
+    args: Arguments = Arguments()
+
+
+def _settings(ort: Any, model: ModelFile, options: CompileOptions) -> Any:
+    choice = {name: values[0] for name, values in OPTIONS.items()} | options.extra
+    settings = ort.SessionOptions()
+    settings.log_severity_level = ERRORS_ONLY
+    settings.intra_op_num_threads = options.threads
+    settings.inter_op_num_threads = 1
+    settings.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
+    settings.graph_optimization_level = getattr(ort.GraphOptimizationLevel, LEVELS[options.optimisation])
+    settings.enable_cpu_mem_arena = choice["arena"] == "on"
+    settings.enable_mem_pattern = choice["memory_pattern"] == "on"
+    spinning = "1" if choice["spinning"] == "on" else "0"
+    settings.add_session_config_entry("session.intra_op.allow_spinning", spinning)
+    settings.add_session_config_entry(
+        "session.model_external_initializers_file_folder_path", _onnx.folder_of(model.path)
+    )
+    return settings
+
+
+def _operators(events: list[Event], optimised: Any, folded: dict[str, tuple[str, ...]]) -> tuple[Operator, ...]:
+    """Operators of the last run, in execution order; an operator that ran several times (a loop) is one row."""
+    last = [e for e in events if e.name == "model_run"][-1]
+    domains = {node.name: node.domain for node in optimised.graph.node}
+    rows: dict[str, Operator] = {}
+    for event in sorted((e for e in events if e.cat == "Node"), key=lambda e: e.ts):
+        if not last.ts <= event.ts <= last.ts + last.dur or not event.name.endswith("_kernel_time"):
+            continue
+        name = event.name.removesuffix("_kernel_time")
+        domain = domains.get(name, "")
+        kernel = f"{event.args.provider}/{domain + '.' if domain else ''}{event.args.op_name}"
+        before = rows[name].ns if name in rows else 0
+        rows[name] = Operator(
+            name=name,
+            kind=event.args.op_name,
+            kernel=kernel,
+            precision=_precision(event.args),
+            ns=before + event.dur * 1000,
+            fused=folded.get(name, ()),
+        )
+    return tuple(rows.values())
+
+
+def _precision(arguments: Arguments) -> str:
+    """The element type of the first input (of the output, where there is none)."""
+    kinds = [kind for item in arguments.input_type_shape + arguments.output_type_shape for kind in item]
+    return _onnx.short_type(kinds[0]) if kinds else "none"
