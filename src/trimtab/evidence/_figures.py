@@ -96,11 +96,6 @@ def series(
     )
 
 
-def share(part: float, whole: float) -> float | None:
-    """part / whole, None where the whole is 0."""
-    return part / whole if whole else None
-
-
 def percent(value: float | None) -> str:
     """``12.3 %``, or ``unknown``."""
     return "unknown" if value is None else f"{value * 100:.1f} %"

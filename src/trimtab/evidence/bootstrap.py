@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
 import msgspec
@@ -39,6 +39,7 @@ from trimtab.evidence.stats import Floats, quantile, rank, relaxation_requests
 MIN_BLOCKS = 20
 RELAXATIONS_PER_BLOCK = 5
 METHOD = "paired block bootstrap"
+AMONG_FAILED = "falls among failed requests, or is 0 in the baseline: compare goodput"
 _CHUNK = 4_000_000  # drawn samples held at once, about 64 MB for both arms
 
 
@@ -97,11 +98,13 @@ def paired_quantile(
     (None: estimated from the series).
     """
 
-    def statistic(drawn: Floats) -> Floats:
-        k = rank(drawn.shape[-1], q) - 1
-        return np.asarray(np.partition(drawn, k, axis=-1)[..., k], dtype=np.float64)
+    a, b = _arm(baseline), _arm(candidate)
 
-    return _paired(baseline, candidate, statistic, rng, resamples, level, relaxation)
+    def draw(length: int) -> Floats:
+        chunks = _draws(a.shape[1], length, resamples, max(a.shape[0], b.shape[0]), rng)
+        return np.concatenate([_ratio(_order(_gather(a, rows), q), _order(_gather(b, rows), q)) for rows in chunks])
+
+    return _paired(a, b, _ratio(_order(a.reshape(-1), q), _order(b.reshape(-1), q)), draw, level, relaxation)
 
 
 def paired_mean(
@@ -117,59 +120,70 @@ def paired_mean(
 
     Give ``relaxation`` of the latencies: an indicator forgets faster than the queue does.
     """
-    return _paired(baseline, candidate, lambda drawn: drawn.mean(axis=-1), rng, resamples, level, relaxation)
+    a, b = _arm(baseline), _arm(candidate)
+
+    def draw(length: int) -> Floats:
+        starts = rng.integers(0, a.shape[1], size=(resamples, math.ceil(a.shape[1] / length)))
+        sums = (_block_sums(arm.mean(axis=0), length)[starts].sum(axis=1) for arm in (a, b))
+        return _ratio(*sums)
+
+    return _paired(a, b, _ratio(a.mean(keepdims=True), b.mean(keepdims=True)), draw, level, relaxation)
 
 
 def ratio_of_sums(
     part: ArrayLike, whole: ArrayLike, rng: np.random.Generator, *, resamples: int = 1000, level: float = 0.95
 ) -> Comparison:
     """sum(part) / sum(whole) over one run's batches in order, blocks of batches: an accuracy with its interval."""
-    whole_ = np.asarray(whole, dtype=np.float64)
-    part_ = np.asarray(part, dtype=np.float64)
-    relaxation = max(relaxation_requests(whole_), relaxation_requests(part_)) if whole_.size else 1.0
-    return _paired(whole_, part_, lambda drawn: drawn.mean(axis=-1), rng, resamples, level, relaxation)
+    comparison = paired_mean(whole, part, rng, resamples=resamples, level=level)
+    if comparison.interval is None:
+        return comparison
+    interval = msgspec.structs.replace(comparison.interval, method="block bootstrap")
+    return msgspec.structs.replace(comparison, interval=interval)
+
+
+def _arm(values: ArrayLike) -> Floats:
+    return np.atleast_2d(np.asarray(values, dtype=np.float64))
+
+
+def _order(drawn: Floats, q: float) -> Floats:
+    """The q-quantile along the last axis; nan without samples."""
+    if not drawn.shape[-1]:
+        return np.full(1, np.nan)
+    k = rank(drawn.shape[-1], q) - 1
+    return np.atleast_1d(np.partition(drawn, k, axis=-1)[..., k])
+
+
+def _block_sums(x: Floats, length: int) -> Floats:
+    """Sum of the circular block that starts at each position."""
+    total = np.concatenate(([0.0], np.cumsum(np.concatenate((x, x[:length])))))
+    return np.asarray(total[length : length + x.size] - total[: x.size], dtype=np.float64)
 
 
 def _paired(
-    baseline: ArrayLike,
-    candidate: ArrayLike,
-    statistic: Callable[[Floats], Floats],
-    rng: np.random.Generator,
-    resamples: int,
-    level: float,
-    relaxation: float | None,
+    a: Floats, b: Floats, value: Floats, draw: Callable[[int], Floats], level: float, relaxation: float | None
 ) -> Comparison:
-    a = np.atleast_2d(np.asarray(baseline, dtype=np.float64))
-    b = np.atleast_2d(np.asarray(candidate, dtype=np.float64))
-    n = a.shape[1]
+    """The rules that every comparison obeys, around ``draw(block length)`` -> resampled ratios."""
+    n, seen = a.shape[1], float(value[0])
     none = np.empty(0)
     if n != b.shape[1]:
         return Comparison(None, None, n, 0, 0, none, f"not the same arrivals: {n} against {b.shape[1]} requests")
     if n == 0:
         return Comparison(None, None, 0, 0, 0, none, "no samples")
-    value = _ratio(statistic(a.reshape(1, -1)), statistic(b.reshape(1, -1)))[0]
-    if not math.isfinite(value):
-        why = "the figure falls among failed requests or is 0 in the baseline: compare goodput"
-        return Comparison(None, None, n, 0, 0, none, why)
+    if not math.isfinite(seen):
+        return Comparison(None, None, n, 0, 0, none, f"the figure {AMONG_FAILED}")
     if relaxation is None:
-        relaxation = max(relaxation_requests(row) for row in np.concatenate((a, b)))
+        relaxation = max(relaxation_requests(row) for row in (*a, *b))
     length = block_length(n, relaxation)
     if n // length < MIN_BLOCKS:
-        why = f"{n} requests hold {n // length} blocks of {length}; {MIN_BLOCKS * length} would do"
-        return Comparison(float(value), None, n, length, n // length, none, why)
-    ratios = np.concatenate(
-        [
-            _ratio(statistic(_gather(a, rows)), statistic(_gather(b, rows)))
-            for rows in _draws(n, length, resamples, max(a.shape[0], b.shape[0]), rng)
-        ]
-    )
+        why = f"{n} samples hold {n // length} blocks of {length}; {MIN_BLOCKS * length} would do"
+        return Comparison(seen, None, n, length, n // length, none, why)
+    ratios = draw(length)
     if not np.all(np.isfinite(ratios)):
-        why = "the figure falls among failed requests in some resamples: compare goodput"
-        return Comparison(float(value), None, n, length, n // length, none, why)
+        return Comparison(seen, None, n, length, n // length, none, f"in some resamples the figure {AMONG_FAILED}")
     ratios.sort()
     tail = (1 - level) / 2
     interval = Interval(lo=quantile(ratios, tail), hi=quantile(ratios, 1 - tail), level=level, method=METHOD)
-    return Comparison(float(value), interval, n, length, n // length, ratios)
+    return Comparison(seen, interval, n, length, n // length, ratios)
 
 
 def _ratio(baseline: Floats, candidate: Floats) -> Floats:
@@ -184,16 +198,14 @@ def _gather(arm: Floats, rows: NDArray[np.int64]) -> Floats:
     return drawn[0] if arm.shape[0] == 1 else drawn.transpose(1, 0, 2).reshape(rows.shape[0], -1)
 
 
-def _draws(n: int, length: int, resamples: int, replays: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
+def _draws(n: int, length: int, resamples: int, replays: int, rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:
     """Row numbers of circular blocks, in chunks of resamples that fit in memory."""
     blocks = math.ceil(n / length)
     chunk = max(1, _CHUNK // (n * replays))
     starts = rng.integers(0, n, size=(resamples, blocks))
     offsets = np.arange(length)
-    return [
-        ((starts[i : i + chunk, :, None] + offsets).reshape(-1, blocks * length)[:, :n]) % n
-        for i in range(0, resamples, chunk)
-    ]
+    for i in range(0, resamples, chunk):
+        yield ((starts[i : i + chunk, :, None] + offsets).reshape(-1, blocks * length)[:, :n]) % n
 
 
 class Floor(msgspec.Struct, frozen=True):
