@@ -2,10 +2,10 @@
 
 An optimised graph keeps no record of what it was made from, but it keeps tensor names. Every operator of the optimised
 graph is taken to compute certain tensors of the original graph; the original operators that lie between them and the
-tensors that other optimised operators compute were folded into it. Operators that depend on constants only were
-computed in advance and are not counted. ONNX Runtime's blocked convolutions rename their outputs; they are found again
-by their own names, and their folded activation and addition by their attributes. Limit: a fusion that renames both
-itself and its outputs in another way shows no folded operators.
+tensors that other optimised operators compute were folded into it, each into one. Operators that depend on constants
+and shapes only are not counted: they were computed in advance, or are bookkeeping. ONNX Runtime's blocked convolutions
+rename their outputs; they are found again by their own names, their folded addition and activation by their inputs and
+attributes. Limit: a fusion that renames both itself and its outputs in another way shows no folded operators.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from trimtab.backends._shapes import Range
 from trimtab.errors import ModelError
 
 BLOCKED = re.compile(r"^(?P<tensor>.+)_nchwc(_token_\d+)?$")
+SHAPE_OF = ("Shape", "Size")
 
 
 def read(path: str) -> Any:
@@ -92,12 +93,14 @@ def folded(original: Any, optimised: Any) -> dict[str, tuple[str, ...]]:
     constant = _constants(original)
     ends = {node.name: _ends(node, maker, users) for node in optimised.graph.node}
     ends = _drop_layout_changes(optimised, ends)
-    cut = {tensor for tensors in ends.values() for tensor in tensors}
+    cut = {tensor for tensors in ends.values() for tensor in tensors} | {t.name for t in optimised.graph.initializer}
     result = {}
+    taken: set[str] = set()
     for node in optimised.graph.node:
-        inside = _between(ends[node.name], cut, maker, constant)
-        own = next((n for n in inside if n.op_type == node.op_type), inside[0] if inside else None)
-        result[node.name] = tuple(n.name for n in reversed(inside) if n is not own)
+        inside = [n for n in _between(ends[node.name], cut, maker, constant) if n.name not in taken]
+        taken.update(n.name for n in inside)
+        alike = [n for n in inside if n.name == node.name] + [n for n in inside if n.op_type == node.op_type] + inside
+        result[node.name] = tuple(n.name for n in reversed(inside) if n is not alike[0])
     return result
 
 
@@ -138,10 +141,10 @@ def _drop_layout_changes(optimised: Any, ends: dict[str, list[str]]) -> dict[str
 
 
 def _constants(original: Any) -> set[str]:
-    """Tensors that depend on no input."""
+    """Tensors that depend on no input's values, at most on its shape."""
     known = {t.name for t in original.graph.initializer} | {""}
     for node in original.graph.node:
-        if all(tensor in known for tensor in node.input):
+        if node.op_type in SHAPE_OF or all(tensor in known for tensor in node.input):
             known.update(node.output)
     return known
 
