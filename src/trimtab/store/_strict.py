@@ -20,6 +20,7 @@ Path = tuple[str | int, ...]
 _AT = re.compile(r"^(?P<text>.*) - at (?:key in )?`\$(?P<path>.*)`$", re.DOTALL)
 _STEP = re.compile(r"\[(?P<index>\d+)\]")
 _MISSING = msgspec.NODEFAULT
+_WORDS = {"int": "an integer", "float": "a number", "str": "text", "bool": "a boolean", "object": "a table"}
 
 
 class Fault(NamedTuple):
@@ -44,8 +45,12 @@ def faults(data: Any, kind: Any, path: Path = ()) -> Iterator[Fault]:
     if not isinstance(data, container):
         yield Fault(path, f"expected {_word(container)}, got {describe(data)}")
         return
+    words = _words_of(typing.get_args(kind)[0]) if container is dict else []
     for key, value in _pairs(data):
-        yield from faults(value, inner, (*path, key))
+        if words and key not in words:
+            yield Fault((*path, key), "unknown key", did_you_mean(str(key), words))
+        else:
+            yield from faults(value, inner, (*path, key))
 
 
 def dotted(path: Path) -> str:
@@ -107,13 +112,13 @@ def _from_msgspec(message: str, data: Any, kind: Any, path: Path) -> Fault:
     if found:
         message = found["text"]
         path = (*path, *(int(step["index"]) for step in _STEP.finditer(found["path"])))
-    if isinstance(data, dict):
-        data = next((key for key in data if message.endswith(repr(key))), data)
-    words = _words_of(kind)
+    words, value = _words_of(kind), _reach(data, path)
     if words:
-        return Fault(path, f"expected one of {', '.join(words)}; got {describe(data)}", _closest(data, words))
-    message = message[:1].lower() + message[1:]
-    return Fault(path, message if "got" in message else f"{message}, got {describe(_reach(data, path))}")
+        return Fault(path, f"expected one of {', '.join(words)}; got {describe(value)}", _closest(value, words))
+    expected = message.split(", got")[0].replace("`", "")
+    for ours, theirs in _WORDS.items():
+        expected = re.sub(rf"\b{ours}\b", theirs, expected)
+    return Fault(path, f"{expected[:1].lower()}{expected[1:]}, got {describe(value)}")
 
 
 def _closest(data: Any, words: list[str]) -> str:
@@ -143,23 +148,23 @@ def _struct_of(kind: Any) -> type[msgspec.Struct] | None:
 
 
 def _item_of(kind: Any) -> tuple[type, Any] | None:
-    """(container, element type) of ``tuple[Struct, ...]`` and ``dict[str, Struct]``; None for anything else."""
+    """(container, element type) of ``tuple[Struct, ...]`` and of any dict; None for anything else."""
     origin, args = typing.get_origin(kind), typing.get_args(kind)
     if origin is tuple and len(args) == 2 and args[1] is Ellipsis and _struct_of(args[0]):
         return list, args[0]
-    if origin is dict and _struct_of(args[1]):
+    if origin is dict:
         return dict, args[1]
     return None
 
 
 def _words_of(kind: Any) -> list[str]:
-    """The words of a Literal, of a union with None, or of the keys of a dict."""
+    """The words of a Literal, also inside a union with None or as the items of an array."""
     origin, args = typing.get_origin(kind), typing.get_args(kind)
     if origin is Annotated:
         return _words_of(args[0])
     if origin is typing.Literal:
         return [str(word) for word in args]
-    if origin is tuple or origin is dict:
+    if origin is tuple:
         return _words_of(args[0])
     if origin is typing.Union or isinstance(kind, types.UnionType):
         return [word for arg in args for word in _words_of(arg)]
@@ -185,8 +190,8 @@ def _type_word(kind: Any) -> str:
 
 
 def _word(kind: type) -> str:
-    words = {dict: "a table", list: "an array", tuple: "an array", str: "text", bool: "a boolean"}
-    return words.get(kind, {int: "an integer", float: "a number"}.get(kind, kind.__name__))
+    words = {**_WORDS, "dict": "a table", "list": "an array", "tuple": "an array"}
+    return words.get(kind.__name__, kind.__name__)
 
 
 @functools.cache

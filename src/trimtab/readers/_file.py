@@ -1,0 +1,86 @@
+"""Input files, plain or gzipped, as streams; every way in which they can be broken becomes a DataError."""
+
+from __future__ import annotations
+
+import difflib
+import gzip
+import hashlib
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from trimtab.errors import DataError
+
+LONGEST_LINE = 4 << 20
+"""Bytes. A longer line is not a row of a trace, and a small gzip file may hold one that fills the memory."""
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of the file's bytes, hex."""
+    with data_errors(path), path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def require_file(path: Path, key: str) -> None:
+    """DataError if ``path`` is not a file that holds something; ``key`` is the study's key that names it."""
+    if not path.is_file():
+        names = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
+        raise DataError(f"there is no file {path.name}", where=f"{path}; {key}", fix=near(path.name, names))
+    if path.stat().st_size == 0:
+        raise DataError(f"{path.name} is empty", where=f"{path}; {key}", fix="give a file that holds rows")
+
+
+def near(word: str, known: Iterable[str]) -> str:
+    """A sentence that names what was probably meant."""
+    names = list(known)
+    close = difflib.get_close_matches(word, names, n=3, cutoff=0.5)
+    if close:
+        return f"did you mean {' or '.join(f'`{name}`' for name in close)}?"
+    return f"found there: {', '.join(names[:20])}" if names else "check the path"
+
+
+@contextmanager
+def open_bytes(path: Path) -> Iterator[BinaryIO]:
+    """The bytes of ``path``, decompressed if its name ends with .gz."""
+    with data_errors(path):
+        if path.suffix == ".gz":
+            with gzip.open(path, "rb") as packed:
+                yield cast(BinaryIO, packed)
+            return
+        with path.open("rb") as plain:
+            yield plain
+
+
+@contextmanager
+def data_errors(path: Path) -> Iterator[None]:
+    """Turn what the operating system or the decompressor raises into a DataError that names ``path``."""
+    try:
+        yield
+    except EOFError as error:
+        raise DataError(
+            "the gzip file ends too early", where=str(path), fix="copy or download it again; check it with gzip -t"
+        ) from error
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise DataError(
+            f"not a valid gzip file: {error}", where=str(path), fix="check it with gzip -t, or remove .gz from its name"
+        ) from error
+    except OSError as error:
+        raise DataError(
+            f"cannot read the file: {error.strerror or error}", where=str(path), fix="check the path, its permissions"
+        ) from error
+
+
+def byte_lines(path: Path, file: BinaryIO) -> Iterator[bytes]:
+    """Lines with their ends. DataError for one that is too long to be a row."""
+    number = 0
+    while line := file.readline(LONGEST_LINE + 1):
+        number += 1
+        if len(line) > LONGEST_LINE:
+            raise DataError(
+                f"line {number} is longer than {LONGEST_LINE >> 20} MiB",
+                where=str(path),
+                fix="is this a text file with one row a line?",
+            )
+        yield line

@@ -1,0 +1,79 @@
+"""JSON lines: one object a line; only the wanted fields are decoded, numbers as the digits they are written with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+
+from trimtab.errors import DataError
+from trimtab.readers._file import byte_lines, open_bytes
+from trimtab.readers._rows import Accept, Gather, Text, Want, require_columns
+
+_BOM = b"\xef\xbb\xbf"
+_BROKEN = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+def columns(path: Path) -> list[str]:
+    """The names in the first object."""
+    with open_bytes(path) as file:
+        return next((_names(path, place, line) for place, line in _lines(path, file)), [])
+
+
+def read(path: Path, want: Want, accept: Accept) -> int:
+    """Hand on the wanted rows; return how many the file has. Blank lines are no rows."""
+    fields = [f"f{k}" for k in range(len(want.keys))]
+    decoder = _decoder(want, fields)
+    gather = Gather("line", want, accept)
+    with open_bytes(path) as file:
+        for place, line in _lines(path, file):
+            if gather.rows == 0:
+                require_columns(path, want, _names(path, place, line))
+            if gather.due():
+                gather.add(place, _values(path, place, line, decoder, fields))
+    gather.flush()
+    return gather.rows
+
+
+def _lines(path: Path, file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    for place, line in enumerate(byte_lines(path, file), start=1):
+        body = line.removeprefix(_BOM).strip()
+        if body:
+            yield place, body
+
+
+def _decoder(want: Want, fields: list[str]) -> Any:
+    missing = msgspec.Raw(b"null")
+    columns_of = [(field, msgspec.Raw, missing) for field in fields]
+    return msgspec.json.Decoder(
+        msgspec.defstruct("Row", columns_of, rename=dict(zip(fields, want.keys, strict=True)), gc=False)
+    )
+
+
+def _values(path: Path, place: int, line: bytes, decoder: Any, fields: list[str]) -> list[Text]:
+    try:
+        row = decoder.decode(line)
+        return [_text(bytes(getattr(row, field))) for field in fields]
+    except _BROKEN as error:
+        raise _refusal(path, place, error) from error
+
+
+def _text(raw: bytes) -> Text:
+    if raw == b"null":
+        return None
+    if raw.startswith(b'"'):
+        return msgspec.json.decode(raw, type=str).strip() or None
+    return raw.decode()
+
+
+def _names(path: Path, place: int, line: bytes) -> list[str]:
+    try:
+        return list(msgspec.json.decode(line, type=dict[str, Any]))
+    except _BROKEN as error:
+        raise _refusal(path, place, error) from error
+
+
+def _refusal(path: Path, place: int, error: Exception) -> DataError:
+    return DataError(f"line {place} is not a JSON object: {error}", where=str(path), fix="write one JSON object a line")
