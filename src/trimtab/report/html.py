@@ -1,0 +1,107 @@
+"""Page -> one HTML file that opens offline, asks for nothing, and runs only the scripts it carries.
+
+Every name that came from data passes jinja2's autoescape; chart data is JSON in a block that browsers do not run. The
+content-security policy allows the embedded scripts and the style sheet by their digests and nothing else, so Vega
+evaluates its expressions with its interpreter, never with ``eval``.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterator
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from trimtab.report import marks, palette
+from trimtab.report.page import Answer, Block, Chart, Page
+
+SCRIPTS = ("vendor/vega.min.js", "vendor/vega-lite.min.js", "vendor/vega-embed.min.js", "templates/page.js")
+
+
+def render(page: Page) -> str:
+    """The page as HTML text. Same page, same bytes."""
+    scripts = [_resource(name).decode() for name in SCRIPTS]
+    style = f"{_font()}\n{palette.stylesheet()}\n{_resource('templates/page.css').decode()}"
+    charts = [{"id": chart.id, "spec": chart.spec} for chart in charts_of(page)]
+    return (
+        _environment()
+        .get_template("page.html.j2")
+        .render(
+            page=page,
+            policy=policy(scripts, style),
+            style=Markup(style),
+            scripts=[Markup(script) for script in scripts],
+            charts=Markup(as_json({"config": marks.config(), "charts": charts})),
+            causes=tuple(palette.CAUSES),
+        )
+    )
+
+
+def policy(scripts: list[str], style: str) -> str:
+    """The content-security policy: nothing from anywhere, scripts and style by digest, the font as data."""
+    allowed = " ".join(_digest(script) for script in scripts)
+    return (
+        f"default-src 'none'; script-src {allowed}; style-src {_digest(style)}; font-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def charts_of(page: Page) -> Iterator[Chart]:
+    """Every chart, in reading order."""
+    for answer in page.opening.answers if page.opening else ():
+        yield from _answer_charts(answer)
+    for section in page.sections:
+        yield from _block_charts(section.blocks)
+
+
+def as_json(value: Any) -> str:
+    """JSON that cannot end or open an element: ``<``, ``>`` and ``&`` are written as escapes."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for sign in "<>&\u2028\u2029":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return text
+
+
+def _answer_charts(answer: Answer) -> Iterator[Chart]:
+    if answer.chart is not None:
+        yield answer.chart
+
+
+def _block_charts(blocks: tuple[Block, ...]) -> Iterator[Chart]:
+    for block in blocks:
+        if block.kind == "panels":
+            yield from (panel.chart for panel in block.panels)
+        elif block.kind == "split":
+            yield from _block_charts(block.left)
+            yield from _block_charts(block.right)
+
+
+def _digest(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _resource(name: str) -> bytes:
+    return files("trimtab.report").joinpath(name).read_bytes()
+
+
+def _font() -> str:
+    data = base64.b64encode(_resource("vendor/inter-latin.woff2")).decode()
+    return (
+        "@font-face{font-family:Inter;font-weight:400 650;font-display:block;"
+        f"src:url(data:font/woff2;base64,{data}) format('woff2')}}"
+    )
+
+
+def _environment() -> Environment:
+    return Environment(
+        loader=PackageLoader("trimtab.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )

@@ -1,0 +1,149 @@
+"""Building blocks of the charts: Vega-Lite layers as plain dicts, in the report's own style.
+
+Every chart is one layered view as wide as its column, with the same room for the vertical axis, so that charts under
+each other share their horizontal axis.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from trimtab.domain.figure import Cell, Series
+from trimtab.report.page import Chart, Spec
+from trimtab.report.palette import colour
+
+AXIS_ROOM = 44
+"""Pixels kept for the labels of a vertical axis."""
+
+Datum = dict[str, Any]
+
+
+def config() -> Spec:
+    """The style that all charts share."""
+    axis = {
+        "labelColor": colour("muted"),
+        "titleColor": colour("muted"),
+        "labelFontSize": 11,
+        "titleFontSize": 11,
+        "titleFontWeight": 400,
+        "gridColor": colour("hairline"),
+        "domainColor": colour("rule"),
+        "ticks": False,
+        "domain": False,
+        "labelPadding": 8,
+    }
+    return {
+        "background": "transparent",
+        "font": "Inter, system-ui, sans-serif",
+        "aria": False,
+        "padding": 0,
+        "view": {"stroke": None},
+        "axis": axis,
+        "axisX": {"grid": False, "domain": True, "labelFlush": True},
+        "axisY": {
+            "minExtent": AXIS_ROOM,
+            "maxExtent": AXIS_ROOM,
+            "titleAngle": 0,
+            "titleAnchor": "end",
+            "titleAlign": "right",
+            "titleX": -8,
+            "titleY": -4,
+        },
+        "text": {"fontSize": 11, "color": colour("muted")},
+        "legend": {"disable": True},
+    }
+
+
+def finite(cell: Cell) -> Cell:
+    """A JSON value: infinities and nan become null, which charts leave out."""
+    return None if isinstance(cell, float) and not math.isfinite(cell) else cell
+
+
+def rows(series: Series, **rename: str) -> list[Datum]:
+    """The series as chart rows. ``rename`` maps the chart's field to the series' column."""
+    wanted = {field: column for field, column in rename.items() if column in series.columns}
+    names = wanted or {name: name for name in series.columns}
+    columns = [[finite(cell) for cell in series.columns[column]] for column in names.values()]
+    return [dict(zip(names, cells, strict=True)) for cells in zip(*columns, strict=True)]
+
+
+def chart(id: str, layers: Sequence[Spec], height: int, alt: str) -> Chart:  # noqa: A002 - the word of the noun
+    """Layers on common scales, as wide as the column."""
+    spec: Spec = {
+        "width": "container",
+        "height": height,
+        "autosize": {"type": "fit-x", "contains": "padding"},
+        "layer": list(layers),
+        "resolve": {"scale": {"color": "independent"}},
+    }
+    return Chart(id=id, spec=spec, height=height, alt=alt)
+
+
+def layer(mark: str | Spec, data: Iterable[Mapping[str, Any]], **encoding: Spec) -> Spec:
+    """One mark over literal rows."""
+    return {
+        "data": {"values": [dict(row) for row in data]},
+        "mark": {"type": mark} if isinstance(mark, str) else mark,
+        "encoding": encoding,
+    }
+
+
+def x(field: str, *, title: str = "", domain: Sequence[float] | None = None, **axis: Any) -> Spec:
+    """A quantitative horizontal position."""
+    return _position(field, title, domain, axis)
+
+
+def y(field: str, *, title: str = "", domain: Sequence[float] | None = None, **axis: Any) -> Spec:
+    """A quantitative vertical position."""
+    return _position(field, title, domain, {"tickCount": 3, **axis})
+
+
+def _position(field: str, title: str, domain: Sequence[float] | None, axis: dict[str, Any]) -> Spec:
+    scale: Spec = {"nice": False, "zero": False} if domain is not None else {}
+    if domain is not None:
+        scale["domain"] = list(domain)
+    return {
+        "field": field,
+        "type": "quantitative",
+        "axis": {"title": title or None, **axis},
+        **({"scale": scale} if scale else {}),
+    }
+
+
+def to(field: str) -> Spec:
+    """The far end of a range (``x2``, ``y2``)."""
+    return {"field": field}
+
+
+def silent(position: Spec) -> Spec:
+    """The same position without an axis of its own."""
+    return {**position, "axis": None}
+
+
+def line(look: str) -> Spec:
+    """The ink of a plan: static is grey and thinner, adapted is ink and thicker."""
+    if look == "static":
+        return {"type": "line", "color": colour("static"), "strokeWidth": 1.75, "clip": True}
+    return {"type": "line", "color": colour("ink"), "strokeWidth": 2.25, "clip": True}
+
+
+def band() -> Spec:
+    """The interval of a curve."""
+    return {"type": "area", "color": colour("curve-band"), "opacity": 0.75, "clip": True, "line": False}
+
+
+def floor_band() -> Spec:
+    """The noise floor around zero: the same warm grey everywhere."""
+    return {"type": "rect", "color": colour("band"), "clip": True}
+
+
+def bound() -> Spec:
+    """The SLA bound: a dashed line in the colour of failure."""
+    return {"type": "rule", "color": colour("fail"), "strokeDash": [4, 3], "strokeWidth": 1, "opacity": 0.85}
+
+
+def words(**place: Any) -> Spec:
+    """A direct label."""
+    return {"type": "text", "align": "left", "baseline": "middle", "color": colour("muted"), **place}

@@ -1,0 +1,213 @@
+"""The Page: what each section shows, before anything decides how it looks.
+
+Frozen nouns only. :func:`trimtab.report.view.view` makes one from a Record; ``html`` and ``text`` print it. All text is
+plain text: a renderer escapes it, and no part of a page is a link or markup that came from data.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from trimtab.domain.noun import Noun
+
+Spec = dict[str, Any]
+"""One Vega-Lite specification as plain data. Colours are the palette's CSS variables, so that a page changes its
+theme without drawing again."""
+
+Align = Literal["left", "right", "center"]
+Form = Literal["bar", "line", "dot", "band", "tick"]
+
+
+class Mark(Noun, frozen=True, kw_only=True):
+    """One mark of a strip. ``x`` and ``x2`` are per cent of the strip's width; ``look`` names palette classes."""
+
+    form: Form
+    x: float
+    x2: float = 0.0
+    look: str = ""
+    text: str = ""
+    cause: str = ""
+
+
+class Strip(Noun, frozen=True, kw_only=True):
+    """Marks on one horizontal scale that all rows of a table share. ``alt`` says the same in words."""
+
+    marks: tuple[Mark, ...]
+    alt: str = ""
+
+
+class Cell(Noun, frozen=True, kw_only=True):
+    """One table cell. ``look`` names classes (``pass``, ``fail``, ``open``, ``not-run``, ``must``, ``primary``)."""
+
+    text: str = ""
+    sub: str = ""
+    strip: Strip | None = None
+    look: str = ""
+    glyph: str = ""
+    span: int = 1
+
+
+class Column(Noun, frozen=True, kw_only=True):
+    """``ticks`` label the shared scale of a column of strips: (per cent, text)."""
+
+    label: str
+    sub: str = ""
+    align: Align = "left"
+    ticks: tuple[tuple[float, str], ...] = ()
+    wide: bool = False
+
+
+class Row(Noun, frozen=True, kw_only=True):
+    cells: tuple[Cell, ...]
+    strong: bool = False
+    total: bool = False
+
+
+class Key(Noun, frozen=True, kw_only=True):
+    """One entry of a legend; ``swatch`` names a palette class."""
+
+    swatch: str
+    text: str
+    cause: str = ""
+
+
+class Grid(Noun, frozen=True, kw_only=True):
+    """A table. ``heat``: the cells are tinted squares, as in the validation matrix."""
+
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    legend: tuple[Key, ...] = ()
+    heat: bool = False
+    title: str = ""
+    kind: Literal["grid"] = "grid"
+
+
+class Chart(Noun, frozen=True, kw_only=True):
+    """A chart that fills its column's width. ``alt`` is read to those who cannot see it."""
+
+    id: str
+    spec: Spec
+    height: int
+    alt: str
+
+
+class Line(Noun, frozen=True, kw_only=True):
+    """A line of annotation beside a chart; ``swatch`` names a palette class, empty = none."""
+
+    text: str
+    strong: bool = False
+    swatch: str = ""
+
+
+class Panel(Noun, frozen=True, kw_only=True):
+    """One chart with its name on the left and its directly labelled marks on the right."""
+
+    label: str
+    sub: str
+    chart: Chart
+    lines: tuple[Line, ...] = ()
+
+
+class Panels(Noun, frozen=True, kw_only=True):
+    """Charts under each other on one horizontal axis."""
+
+    panels: tuple[Panel, ...]
+    kind: Literal["panels"] = "panels"
+
+
+class Facts(Noun, frozen=True, kw_only=True):
+    """Terms and what is known of them."""
+
+    pairs: tuple[tuple[str, str], ...]
+    title: str = ""
+    kind: Literal["facts"] = "facts"
+
+
+class Prose(Noun, frozen=True, kw_only=True):
+    """Paragraphs; each opens with an emphasised part (which may be empty)."""
+
+    paragraphs: tuple[tuple[str, str], ...]
+    kind: Literal["prose"] = "prose"
+
+
+class Code(Noun, frozen=True, kw_only=True):
+    """Commands to copy, each with what it does."""
+
+    lines: tuple[tuple[str, str], ...]
+    kind: Literal["code"] = "code"
+
+
+class Split(Noun, frozen=True, kw_only=True):
+    """Two columns side by side, the left one wider."""
+
+    left: tuple[Block, ...]
+    right: tuple[Block, ...]
+    kind: Literal["split"] = "split"
+
+
+class Fold(Noun, frozen=True, kw_only=True):
+    """A table that stays closed until asked for; open in print."""
+
+    summary: str
+    grid: Grid
+    kind: Literal["fold"] = "fold"
+
+
+Block = Grid | Panels | Facts | Prose | Code | Split | Fold
+
+
+class Squares(Noun, frozen=True, kw_only=True):
+    """A row of small squares, one for each cell of the matrix; ``looks`` as in :class:`Cell`."""
+
+    text: str
+    looks: tuple[str, ...]
+
+
+class Answer(Noun, frozen=True, kw_only=True):
+    """One of the four answers of the first screen: label, answer, a small picture of it, and one line of support.
+
+    ``value`` and, for a change, ``arrow``: what it becomes. The picture is any of caption, strip, chart and squares.
+    """
+
+    label: str
+    value: str
+    arrow: str = ""
+    caption: str = ""
+    strip: Strip | None = None
+    under: tuple[str, ...] = ()
+    squares: tuple[Squares, ...] = ()
+    chart: Chart | None = None
+    foot: str = ""
+
+
+class Opening(Noun, frozen=True, kw_only=True):
+    """The verdict: ``word`` is the decision, ``pending`` what is still missing before it counts."""
+
+    status: Literal["pass", "fail", "open"]
+    word: str
+    sentence: str
+    text: str
+    pending: str = ""
+    answers: tuple[Answer, ...] = ()
+
+
+class Section(Noun, frozen=True, kw_only=True):
+    """``eyebrow`` is the pipeline word, ``heading`` the finding, ``source`` the one line that says where it is from."""
+
+    id: str
+    nav: str
+    eyebrow: str
+    heading: str
+    blocks: tuple[Block, ...]
+    lead: str = ""
+    source: str = ""
+
+
+class Page(Noun, frozen=True, kw_only=True):
+    """The whole report. ``rail`` are the short facts under the list of sections."""
+
+    title: str
+    opening: Opening | None
+    sections: tuple[Section, ...]
+    rail: tuple[str, ...]
+    notice: str = ""

@@ -1,0 +1,208 @@
+"""Latency: quantile curves on -log10(1-p), so that p99 gets as much room as p90, and the percentiles beside them."""
+
+from __future__ import annotations
+
+import math
+
+from trimtab.domain.figure import Series
+from trimtab.report import marks, words
+from trimtab.report.arms import PERCENTILES, Arms, Scale, arms, change_cell, scale
+from trimtab.report.book import Book, each, real, source
+from trimtab.report.page import Block, Cell, Chart, Column, Grid, Line, Panel, Panels, Prose, Row, Section, Spec, Split
+from trimtab.report.palette import colour
+
+TICKS = {0.0: "p0", 0.5: "p50", 0.9: "p90", 0.95: "p95", 0.99: "p99", 0.999: "p99.9"}
+
+Curve = list[dict[str, float]]
+
+
+def section(book: Book) -> Section | None:
+    rows = [arms(book, name) for name in PERCENTILES]
+    rows = [row for row in rows if row.static is not None or row.adapted is not None]
+    curves = book.series("replay.quantiles")
+    if not rows and curves is None:
+        return None
+    table = _table(book, rows) if rows else None
+    picture = (
+        Panels(panels=(Panel(label="", sub="", chart=_chart(book, curves), lines=_lines(book, curves)),))
+        if curves
+        else None
+    )
+    right: tuple[Block, ...] = tuple(part for part in (table, _failed(book)) if part is not None)
+    blocks: tuple[Block, ...] = (
+        (Split(left=(picture,), right=right),)
+        if picture and right
+        else tuple(part for part in (picture, *right) if part is not None)
+    )
+    return Section(
+        id="latency",
+        nav="Latency",
+        eyebrow="Replay",
+        heading=_heading(book, rows),
+        lead=book.headline("replay"),
+        blocks=blocks,
+        source=source(
+            "Latency counts from the scheduled time, over all scheduled requests",
+            "Each third to the right of the curve holds a tenth of the requests before it",
+            artifact=curves.artifact if curves else "",
+        ),
+    )
+
+
+def _heading(book: Book, rows: list[Arms]) -> str:
+    changed = [row for row in rows if row.change is not None]
+    if len(changed) > 1:
+        parts = [f"{row.metric} by {words.change(row.change, words.half(row.interval))}" for row in changed]
+        return f"The change moves {words.listed(parts)}."
+    sla = book.record.study.sla
+    row = next((row for row in rows if row.metric == sla.metric), rows[0] if rows else None)
+    if row is None or row.static is None:
+        return "How long requests take."
+    side = "within" if row.static <= sla.bound_ms else "above"
+    said = words.quantity(row.static, row.unit, row.static_interval)
+    bound = f", {side} its bound of {words.number(sla.bound_ms)} ms" if row.metric == sla.metric else ""
+    return f"{row.metric} is {said}{bound}."
+
+
+def _table(book: Book, rows: list[Arms]) -> Grid:
+    pair = any(row.adapted is not None for row in rows)
+    to = scale([v for row in rows for v in _reach(row)])
+    columns = [Column(label="Percentile"), Column(label=book.baseline.id, align="right")]
+    if pair and book.candidate:
+        columns += [
+            Column(label=book.candidate.id, align="right"),
+            Column(label="Change, paired"),
+            Column(label="", align="right"),
+        ]
+    if not pair:
+        columns += [Column(label="Interval"), Column(label="A/A floor", align="right")]
+    primary = book.record.study.sla.metric
+    return Grid(columns=tuple(columns), rows=tuple(_row(row, to, pair, primary) for row in reversed(rows)))
+
+
+def _row(row: Arms, to: Scale, pair: bool, primary: str) -> Row:
+    cells = [Cell(text=row.metric), Cell(text=words.quantity(row.static, row.unit, row.static_interval))]
+    if pair:
+        said = words.change(row.change, words.half(row.interval)) if row.change is not None else ""
+        cells += [
+            Cell(text=words.quantity(row.adapted, row.unit, row.adapted_interval)),
+            change_cell(to, row),
+            Cell(text=said),
+        ]
+    else:
+        interval = words.spread(row.static_interval, row.unit) or "this run"
+        floor = f"±{words.percent(row.floor)}" if row.floor is not None else words.NOTHING
+        cells += [Cell(text=interval, look="muted"), Cell(text=floor, look="muted")]
+    return Row(cells=tuple(cells), strong=row.metric == primary)
+
+
+def _reach(row: Arms) -> list[float | None]:
+    ends = [row.interval.lo, row.interval.hi] if row.interval else []
+    floor = [row.floor, -row.floor] if row.floor is not None else []
+    return [row.change, *ends, *floor] if row.change is not None else []
+
+
+def _failed(book: Book) -> Prose | None:
+    failures = book.series("replay.failures")
+    if failures is None:
+        ran = book.found("replay") is not None
+        return Prose(paragraphs=(("", "No request failed."),)) if ran else None
+    said = [f"{words.count(real(row['requests']) or 0)} in {row['run']} ({row['kind']})" for row in each(failures)]
+    return Prose(paragraphs=(("Failed:", f"{words.listed(said)}. They count as infinitely slow."),))
+
+
+def _by_plan(series: Series) -> dict[str, dict[str, Curve]]:
+    """Plan -> run -> points. A value among the failed ends the curve."""
+    plans: dict[str, dict[str, Curve]] = {}
+    for row in each(series):
+        tail, latency = real(row["tail"]), real(row["latency"])
+        if tail is not None and latency is not None:
+            runs = plans.setdefault(str(row.get("plan", "")), {})
+            runs.setdefault(str(row.get("run", "")), []).append({"tail": tail, "latency": latency})
+    return plans
+
+
+def _envelope(runs: dict[str, Curve]) -> list[dict[str, float]]:
+    """For each point of the curve the lowest, middle and highest of the replays: stored values, picked, not made."""
+    out = []
+    for points in zip(*runs.values(), strict=False):
+        ordered = sorted(point["latency"] for point in points)
+        out.append(
+            {"tail": points[0]["tail"], "lo": ordered[0], "mid": ordered[(len(ordered) - 1) // 2], "hi": ordered[-1]}
+        )
+    return out
+
+
+def _chart(book: Book, series: Series) -> Chart:
+    curves = {plan: _envelope(runs) for plan, runs in _by_plan(series).items()}
+    points = [point for curve in curves.values() for point in curve]
+    far = max((point["tail"] for point in points), default=1.0)
+    bound = book.record.study.sla.bound_ms
+    top = max([point["hi"] for point in points] + [bound]) * 1.04
+    far_tick = [t for t in (_tail(p) for p in TICKS) if t <= far + 1e-9]
+    where = marks.x("tail", domain=(0.0, far), values=far_tick, labelExpr=_tick_words(), grid=True)
+    high = marks.y("mid", title="ms", domain=(0.0, top), tickCount=5)
+    layers: list[Spec] = []
+    for plan, curve in sorted(curves.items(), key=lambda item: book.arm(item[0]) != "static"):
+        look = book.arm(plan)
+        layers.append(marks.layer(marks.band(), curve, x=where, y={**high, "field": "lo"}, y2=marks.to("hi")))
+        layers.append(marks.layer(marks.line(look), curve, x=where, y=high))
+    layers.append(marks.layer(marks.bound(), [{"mid": bound}], y=high))
+    label = {"mid": bound, "tail": 0.0, "text": f"bound {words.number(bound)} ms"}
+    layers.append(
+        marks.layer(marks.words(dx=6, dy=-8, color=colour("fail")), [label], x=where, y=high, text=marks.to("text"))
+    )
+    layers += _primary_dots(book, curves, where, high)
+    alt = f"Latency by quantile, tail stretched, for {words.listed(list(curves))}; bound {words.number(bound)} ms"
+    return marks.chart("latency-quantiles", layers, 290, alt)
+
+
+def _primary_dots(book: Book, curves: dict[str, Curve], where: Spec, high: Spec) -> list[Spec]:
+    """The primary percentile, dotted on each curve at its stored figure."""
+    metric = book.record.study.sla.metric
+    if metric not in PERCENTILES:
+        return []
+    row = arms(book, metric)
+    at = _tail(PERCENTILES[metric])
+    layers = []
+    for plan in curves:
+        value = row.static if book.arm(plan) == "static" else row.adapted
+        if value is None or not math.isfinite(value):
+            continue
+        ink = colour("static" if book.arm(plan) == "static" else "ink")
+        datum = {"tail": at, "mid": value, "text": f"{plan} {words.number(value)}"}
+        dot: Spec = {"type": "point", "filled": True, "size": 52, "color": ink, "opacity": 1}
+        below = book.arm(plan) != "static"
+        side = {"align": "left", "dx": 8, "dy": 11} if below else {"align": "right", "dx": -8, "dy": -9}
+        layers.append(marks.layer(dot, [datum], x=where, y=high))
+        layers.append(
+            marks.layer(
+                marks.words(
+                    **side, color=colour("ink" if below else "text"), fontWeight=600 if below else 400, limit=180
+                ),
+                [datum],
+                x=where,
+                y=high,
+                text=marks.to("text"),
+            )
+        )
+    return layers
+
+
+def _tail(p: float) -> float:
+    return abs(-math.log10(1 - p))
+
+
+def _tick_words() -> str:
+    tests = [f"abs(datum.value-{_tail(p):.6f})<0.001?'{name}':" for p, name in TICKS.items()]
+    return "".join(tests) + "''"
+
+
+def _lines(book: Book, series: Series) -> tuple[Line, ...]:
+    lines = []
+    for plan, runs in _by_plan(series).items():
+        look = book.arm(plan)
+        swatch = "line static" if look == "static" else "line"
+        lines.append(Line(text=f"{plan}, {words.many(len(runs), 'replay')}", strong=look != "static", swatch=swatch))
+    lines.append(Line(text="band: lowest to highest replay", swatch="neutral"))
+    return tuple(lines)

@@ -1,0 +1,173 @@
+"""How numbers are said. Every figure that a person reads goes through here.
+
+Rules: a real minus sign, a thin gap before units, thousands with commas, no decimals below the interval, infinity in
+words, and nothing at all for what is not known (an en dash).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from trimtab.domain.figure import Figure, Interval
+
+GAP = "\u00a0"
+MINUS = "\u2212"
+NOTHING = "\u2013"
+SMALL = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+
+_SHARE = ("share", "ratio", "fraction")
+_PLAIN = ("", "1", "count", "requests", "cores", "batches", "shapes", "entries", "runs", "windows", "workers")
+
+
+def number(value: float | None, half_width: float | None = None) -> str:
+    """``value`` with three significant digits, or with as many as ``half_width`` (of its interval) supports."""
+    if value is None or math.isnan(value):
+        return NOTHING
+    if math.isinf(value):
+        return "∞" if value > 0 else f"{MINUS}∞"
+    digits = _decimals(value, half_width)
+    said = f"{abs(value):,.{digits}f}"
+    if half_width is None and "." in said:
+        said = said.rstrip("0").rstrip(".")
+    return f"{MINUS}{said}" if value < 0 and said.strip("0.,") else said
+
+
+def _decimals(value: float, half_width: float | None) -> int:
+    size = abs(value)
+    own = 2 if size == 0 else 2 - math.floor(math.log10(size))
+    if value == round(value):
+        own = min(own, 0)
+    if size >= 1000:
+        own = 0
+    if half_width is None or not math.isfinite(half_width) or half_width <= 0:
+        return max(min(own, 4), 0)
+    return max(min(own, -math.floor(math.log10(half_width)), 4), 0)
+
+
+def signed(value: float | None, half_width: float | None = None) -> str:
+    """``number`` with an explicit plus sign."""
+    said = number(value, half_width)
+    return f"+{said}" if value is not None and value > 0 and said != "0" else said
+
+
+def count(value: float) -> str:
+    """A whole number with thousands separated."""
+    return number(round(value)) if abs(value) < 1000 else f"{round(value):,}".replace("-", MINUS)
+
+
+def percent(value: float | None, half_width: float | None = None) -> str:
+    """A share 0..1 as per cent."""
+    if value is None or not math.isfinite(value):
+        return NOTHING
+    scaled = value * 100
+    width = None if half_width is None else half_width * 100
+    return f"{number(scaled, _coarse(scaled, width))}{GAP}%"
+
+
+def change(value: float | None, half_width: float | None = None) -> str:
+    """A relative change as signed per cent."""
+    if value is None or not math.isfinite(value):
+        return NOTHING
+    scaled = value * 100
+    width = None if half_width is None else half_width * 100
+    return f"{signed(scaled, _coarse(scaled, width))}{GAP}%"
+
+
+def _coarse(scaled: float, width: float | None) -> float:
+    """Per cents above 10 carry no decimals, above 1 at most one: nobody decides on more."""
+    natural = 5.0 if abs(scaled) >= 10 else 0.5 if abs(scaled) >= 1 else 0.05
+    return max(natural, width or 0.0)
+
+
+def half(interval: Interval | None) -> float | None:
+    """Half the width of an interval, or None."""
+    if interval is None or not (math.isfinite(interval.lo) and math.isfinite(interval.hi)):
+        return None
+    return (interval.hi - interval.lo) / 2
+
+
+def spread(interval: Interval | None, unit: str = "") -> str:
+    """An interval as ``(lo to hi)`` in the scale that ``quantity`` uses for ``unit``."""
+    if interval is None:
+        return ""
+    width = half(interval)
+    if unit in _SHARE:
+        return f"({percent(interval.lo, width).removesuffix(GAP + '%')} to {percent(interval.hi, width)})"
+    if unit == "change":
+        return f"({change(interval.lo, width).removesuffix(GAP + '%')} to {change(interval.hi, width)})"
+    return f"({number(interval.lo, width)} to {number(interval.hi, width)})"
+
+
+def quantity(value: float | None, unit: str, interval: Interval | None = None) -> str:
+    """A value with its unit: times in ms or s, memory in MiB or GiB, shares in per cent."""
+    if value is None or not math.isfinite(value):
+        return "> deadline" if value == math.inf and unit in ("ms", "s") else number(value)
+    width = half(interval)
+    if unit in _SAID:
+        return _SAID[unit](value, width)
+    if unit in _PLAIN:
+        return number(value, width)
+    return f"{number(value, width)}{GAP}{unit}"
+
+
+def figure(item: Figure | None) -> str:
+    """The value of a figure with its unit; a figure that could not be computed is an en dash."""
+    return NOTHING if item is None else quantity(item.value, item.unit, item.interval)
+
+
+def time(ms: float) -> str:
+    """Milliseconds, in the unit that reads best."""
+    if not math.isfinite(ms):
+        return number(ms)
+    if abs(ms) >= 10_000:
+        return f"{number(ms / 1e3)}{GAP}s"
+    if 0 < abs(ms) < 0.1:
+        return f"{number(ms * 1e3)}{GAP}µs"
+    return f"{number(ms)}{GAP}ms"
+
+
+def nanoseconds(ns: float) -> str:
+    """Integer nanoseconds, in the unit that reads best."""
+    return time(ns / 1e6)
+
+
+def memory(size: float) -> str:
+    """Bytes as MiB, or GiB from 1 GiB."""
+    if size < 0 or not math.isfinite(size):
+        return NOTHING
+    if size >= 2**30:
+        return f"{number(size / 2**30)}{GAP}GiB"
+    return f"{number(size / 2**20)}{GAP}MiB"
+
+
+def many(amount: int, one: str, more: str = "") -> str:
+    """``three entries``, ``one entry``, ``1,240 entries``."""
+    noun = one if amount == 1 else more or f"{one}s"
+    return f"{SMALL[amount] if amount < len(SMALL) else count(amount)} {noun}"
+
+
+def listed(parts: tuple[str, ...] | list[str], last: str = "and") -> str:
+    """``a, b and c``."""
+    if len(parts) < 2:
+        return "".join(parts)
+    return f"{', '.join(parts[:-1])} {last} {parts[-1]}"
+
+
+def opened(sentence: str) -> str:
+    """With a capital first letter."""
+    return sentence[:1].upper() + sentence[1:]
+
+
+def ended(sentence: str) -> str:
+    """With a full stop."""
+    return sentence if not sentence or sentence[-1] in ".!?…" else f"{sentence}."
+
+
+_SAID: dict[str, Callable[[float, float | None], str]] = {
+    **dict.fromkeys(_SHARE, percent),
+    "change": change,
+    "bytes": lambda value, _: memory(value),
+    "ns": lambda value, _: nanoseconds(value),
+    "us": lambda value, _: time(value / 1e3),
+}
