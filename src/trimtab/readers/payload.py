@@ -25,12 +25,11 @@ RANDOM_IDS = 64
 """How many different random payloads there are of one shape: request i carries i modulo this."""
 
 _DTYPES = {"f32": "float32", "f16": "float16", "i64": "int64", "i32": "int32", "u8": "uint8", "bool": "bool"}
-_CACHED_BYTES = 256 << 20
 _SMALL = {"u8": 256, "bool": 2}
 _FEW = 100
 
 
-def payloads(study: Study, folder: Path) -> Payloads:
+def payloads_of(study: Study, folder: Path) -> Payloads:
     """The recipe that the study declares. DataError if its bank is missing or broken."""
     spec = study.workload.payload
     if spec.kind == "random":
@@ -77,65 +76,35 @@ def random_ids(count: int) -> NDArray[np.int32]:
     return (np.arange(count) % RANDOM_IDS).astype(np.int32)
 
 
-class _Cached:
-    """Finished inputs by payload and dims, up to a size; never pickled, each process makes its own."""
-
-    kind: PayloadKind
-
-    def __init__(self) -> None:
-        self._ready: dict[tuple[int, tuple[int, ...]], dict[str, NDArray[Any]]] = {}
-        self._bytes = 0
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_ready": {}, "_bytes": 0}
-
-    def request(self, payload: int, dims: tuple[int, ...]) -> dict[str, NDArray[Any]]:
-        """Inputs of one request at its true dims, batch axis of length 1. The arrays are read-only."""
-        ready = self._ready.get((payload, dims))
-        if ready is not None:
-            return dict(ready)
-        made = self._make(payload, dims)
-        for array in made.values():
-            array.flags.writeable = False
-        size = sum(array.nbytes for array in made.values())
-        if self._bytes + size <= _CACHED_BYTES:
-            self._ready[payload, dims] = made
-            self._bytes += size
-        return dict(made)
-
-    def _make(self, payload: int, dims: tuple[int, ...]) -> dict[str, NDArray[Any]]:
-        raise NotImplementedError
-
-
-class RandomPayloads(_Cached):
+class RandomPayloads:
     """Uniform numbers in [0, 1) for float inputs, small integers for the others; the same id and dims, the same
     numbers, whatever was asked before."""
 
     kind: PayloadKind = "random"
 
     def __init__(self, model: ModelSpec, dim_names: tuple[str, ...], seed: int) -> None:
-        super().__init__()
         self._model, self._dim_names, self._seed = model, dim_names, seed
 
-    def _make(self, payload: int, dims: tuple[int, ...]) -> dict[str, NDArray[Any]]:
+    def request(self, payload: int, dims: tuple[int, ...]) -> dict[str, NDArray[Any]]:
+        """Inputs of one request at its true dims, batch axis of length 1."""
         generator = np.random.default_rng((self._seed, payload, *dims))
         return {
             spec.name: _random(generator, spec, shape_of(spec, self._dim_names, dims)) for spec in self._model.inputs
         }
 
 
-class BankPayloads(_Cached):
+class BankPayloads:
     """Arrays of a bank, scaled and cast; ``kind`` is what the study says of them."""
 
     def __init__(
         self, path: Path, spec: PayloadSpec, model: ModelSpec, dim_names: tuple[str, ...], keys: tuple[str, ...]
     ) -> None:
-        super().__init__()
         self.kind: PayloadKind = spec.kind
         self._file = BankFile(path)
         self._path, self._spec, self._model, self._dim_names, self._keys = path, spec, model, dim_names, keys
 
-    def _make(self, payload: int, dims: tuple[int, ...]) -> dict[str, NDArray[Any]]:
+    def request(self, payload: int, dims: tuple[int, ...]) -> dict[str, NDArray[Any]]:
+        """Inputs of one request at its true dims, batch axis of length 1."""
         if not 0 <= payload < len(self._keys):
             raise DataError(
                 f"there is no payload {payload}; the bank has {len(self._keys)}",

@@ -27,9 +27,8 @@ def rule_faults(study: Study) -> Iterator[Fault]:
     yield from _workload(study)
     yield from _envelope(study)
     yield from _sla(study)
-    yield from _plan(study, study.baseline, ("baseline",))
-    for position, plan in enumerate(study.candidates):
-        yield from _plan(study, plan, ("candidates", position))
+    for path, plan in _plans(study):
+        yield from _plan(study, plan, path)
     yield from _plan_ids(study)
     yield from _space(study)
     yield from _guards(study)
@@ -138,8 +137,14 @@ def _envelope(study: Study) -> Iterator[Fault]:
     yield from _unique([str(core) for core in assumed.cores], path, "is listed twice")
     driver = assumed.driver_core if assumed.driver_core is not None else (assumed.cores or (None,))[-1]
     workers = [core for core in assumed.cores if core != driver]
-    if assumed.cores and not workers:
+    if not assumed.cores:
+        yield Fault(path, "is empty", "list the cores that may be used: the driver's and the workers'")
+    elif not workers:
         yield Fault(path, f"the driver has core {driver} and no core is left for a worker", "list a second core")
+    for plan_path, plan in _plans(study):
+        if 0 < len(workers) < plan.serve.workers:
+            text = f"{plan.serve.workers} workers need a core each; beside the driver's there are {len(workers)}"
+            yield Fault((*plan_path, "serve", "workers"), text, "list more cores in envelope.cores, or use fewer")
     for name, value in (("memory_gib", assumed.memory_gib), ("quota_cores", assumed.quota_cores)):
         if value is not None and value <= 0:
             yield Fault(("envelope", name), f"must be above 0, got {value}", "remove it if it is not assumed")
@@ -150,6 +155,11 @@ def _sla(study: Study) -> Iterator[Fault]:
     if sla.deadline_ms is not None and sla.deadline_ms < sla.bound_ms:
         text = f"deadline {sla.deadline_ms} ms is below the bound {sla.bound_ms} ms, so the bound can never be missed"
         yield Fault(("sla", "deadline_ms"), text, "set deadline_ms above bound_ms, or remove it")
+
+
+def _plans(study: Study) -> list[tuple[Path, Plan]]:
+    candidates: list[tuple[Path, Plan]] = [(("candidates", k), plan) for k, plan in enumerate(study.candidates)]
+    return [(("baseline",), study.baseline), *candidates]
 
 
 def _plan(study: Study, plan: Plan, path: Path) -> Iterator[Fault]:

@@ -1,8 +1,9 @@
 """The row log of a running replay: what happened so far survives the death of the process.
 
-One frame a row: length and CRC-32 (little-endian, 4 bytes each), then the row as msgpack. A row is handed to the
-operating system before :meth:`TelemetrySink.append` returns, so killing the process loses nothing that was appended; a
-power cut may lose what the system had not yet written. A frame that was cut off in the middle ends the log.
+One frame for each call of the sink: length and CRC-32 (little-endian, 4 bytes each), then ``[table, rows]`` as
+msgpack. A frame is handed to the operating system before the call returns, so killing the process loses nothing that
+the recorder had handed over; a power cut may lose what the system had not yet written. A frame that was cut off in the
+middle ends the log.
 """
 
 from __future__ import annotations
@@ -21,19 +22,19 @@ from trimtab.errors import PacketError
 from trimtab.store._write import machine_errors
 
 _HEAD = struct.Struct("<II")
-_LARGEST = 1 << 24
+_LARGEST = 1 << 26
 Row = tuple[Any, ...]
 
 
 class Recovered(NamedTuple):
-    """Whole rows, in the order they were appended, and the bytes after the last whole one (0: the log is clean)."""
+    """Rows by table, in the order they came, and the bytes after the last whole frame (0: the log ends cleanly)."""
 
-    rows: list[Row]
+    tables: dict[str, list[Row]]
     torn_bytes: int
 
 
 class TelemetrySink:
-    """Append plain tuples to ``path``. Opening starts a new log. Raises MachineError if the disk is full."""
+    """A recorder's sink into the file ``path``. Opening starts a new log. MachineError if the disk is full."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -50,17 +51,10 @@ class TelemetrySink:
     ) -> None:
         self.close()
 
-    def __call__(self, row: Sequence[Any]) -> None:
-        self.append(row)
-
-    def append(self, row: Sequence[Any]) -> None:
-        """Log one row of plain values (None, bool, int, float, str, bytes, lists and tuples of them)."""
-        self._write(self._frame(row))
-
-    def extend(self, rows: Sequence[Sequence[Any]]) -> None:
-        """Log several rows with one write."""
+    def __call__(self, table: str, rows: Sequence[Row]) -> None:
+        """Log rows of plain values (None, bool, int, float, str)."""
         if rows:
-            self._write(b"".join(map(self._frame, rows)))
+            self._write(self._frame(table, rows))
 
     def close(self) -> None:
         """Make the log durable and close it; a second call does nothing."""
@@ -70,10 +64,10 @@ class TelemetrySink:
             os.fsync(self._file.fileno())
             self._file.close()
 
-    def _frame(self, row: Sequence[Any]) -> bytes:
-        body = self._encoder.encode(row)
+    def _frame(self, table: str, rows: Sequence[Row]) -> bytes:
+        body = self._encoder.encode((table, rows))
         if len(body) > _LARGEST:
-            raise ValueError(f"a row of {len(body)} bytes is not telemetry")
+            raise ValueError(f"{len(rows)} rows of {table} are {len(body)} bytes: not telemetry")
         return _HEAD.pack(len(body), zlib.crc32(body)) + body
 
     def _write(self, data: bytes) -> None:
@@ -95,13 +89,14 @@ def recover(path: Path) -> Recovered:
         raise PacketError(
             f"cannot read the telemetry: {error.strerror}", where=str(path), fix="run the replay again"
         ) from error
-    decoder = msgspec.msgpack.Decoder()
-    rows: list[Row] = []
+    decoder = msgspec.msgpack.Decoder(tuple[str, list[list[Any]]])
+    tables: dict[str, list[Row]] = {}
     at = 0
     while (body := _body(data, at)) is not None:
-        rows.append(_tupled(decoder.decode(body)))
+        table, rows = decoder.decode(body)
+        tables.setdefault(table, []).extend(map(tuple, rows))
         at += _HEAD.size + len(body)
-    return Recovered(rows, len(data) - at)
+    return Recovered(tables, len(data) - at)
 
 
 def _body(data: bytes, at: int) -> bytes | None:
@@ -113,7 +108,3 @@ def _body(data: bytes, at: int) -> bytes | None:
         return None
     body = data[start : start + length]
     return body if zlib.crc32(body) == crc else None
-
-
-def _tupled(value: Any) -> Any:
-    return tuple(_tupled(item) for item in value) if isinstance(value, list) else value
