@@ -45,7 +45,11 @@ class Formula:
 
 @dataclass(frozen=True)
 class Scene:
-    """Traffic and what may go wrong. Per-request ns arrays apply to the batch whose first member the request is."""
+    """Traffic and what may go wrong. Per-request ns arrays apply to the batch whose first member the request is.
+
+    ``padded`` False: batches still run, and are first seen, at the bucket's dims, but cost what their members' true
+    dims would.
+    """
 
     arrivals: Int
     dims: Int
@@ -55,6 +59,7 @@ class Scene:
     max_size: int = 1
     hold: int = 0
     bucket: int = 1
+    padded: bool = True
     premium: float = 1.0
     cold: int = 0
     interference: Int | None = None
@@ -65,7 +70,7 @@ class Scene:
     def without(self, absent: Collection[str]) -> Scene:
         """The same traffic with the causes ``absent`` taken away."""
         gone: dict[str, object] = {
-            "padding": {"bucket": 1},
+            "padding": {"padded": False},
             "premium": {"premium": 1.0},
             "interference": {"interference": None},
             "off_core": {"off_core": None},
@@ -161,7 +166,9 @@ def simulate(scene: Scene) -> Trace:
         first = scene.cold > 0 and (size, dim) not in seen[worker]
         seen[worker].add((size, dim))
         off = _drawn(scene.off_core, head)
-        run = promise.warm("entry", (size, dim)) + _drawn(scene.interference, head) + first * scene.cold
+        widths = [dim] if scene.padded else [int(scene.dims[i]) for i in batch]
+        warm = sum(promise.warm("entry", (size, width)) for width in widths) // len(widths)
+        run = warm + _drawn(scene.interference, head) + first * scene.cold
         began = start + _drawn(scene.dispatch, head)
         free[worker] = began + run + off
         members.append(batch)
