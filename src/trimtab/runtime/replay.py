@@ -1,0 +1,180 @@
+"""Replay: the same arrivals, in real time, against real workers, from a declared start state. Gives a measured Trace.
+
+The driver keeps to its own core, does not collect garbage while it serves, and stops its workers whatever happens.
+Ctrl-C ends the run in good order: the trace so far comes back, marked as not complete; a second one breaks off.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from types import FrameType
+
+import msgspec
+
+from trimtab.domain.noun import EntryId
+from trimtab.domain.plan import Entry, Plan
+from trimtab.domain.ports import BackendFactory, ModelFile, Payloads, Predictor, Progress
+from trimtab.domain.profile import CompileOptions
+from trimtab.domain.trace import RunInfo, Trace
+from trimtab.domain.workload import Workload
+from trimtab.errors import MachineError, StudyError
+from trimtab.mapping.route import Router
+from trimtab.runtime.driver import Driver, Outside, Terms
+from trimtab.runtime.link import ProcessCrew
+from trimtab.runtime.sample import Sampler
+from trimtab.runtime.worker import Job
+from trimtab.serving.machine import Machine
+from trimtab.serving.record import Recorder, Sink
+
+NOTES = 8
+"""How many remarks a run keeps."""
+
+
+class ReplayRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything one replay needs.
+
+    ``cores``: the core of each worker. ``pins``: where a worker's threads may run, if that is more than its one core.
+    ``share_driver_core``: let a worker use the driver's core (only for studies of placement on few cores).
+    ``hang_s``: a batch that takes longer is a hang; ``prepare_s``: the same for one compile or one process start.
+    ``sink`` gets the rows of the trace as they come.
+    """
+
+    workload: Workload
+    plan: Plan
+    model: ModelFile
+    backend: BackendFactory
+    payloads: Payloads
+    router: Router
+    predictor: Predictor
+    cores: tuple[int, ...]
+    driver_core: int
+    run: RunInfo
+    pace: bool = True
+    hang_s: float = 10.0
+    prepare_s: float = 600.0
+    share_driver_core: bool = False
+    pins: tuple[tuple[int, ...], ...] = ()
+    sink: Sink | None = None
+
+
+def replay(request: ReplayRequest, progress: Progress | None = None) -> Trace:
+    """Run it. Raises MachineError for cores that cannot be had, RunError where a worker cannot get ready."""
+    check_cores(request.cores, request.driver_core, request.share_driver_core)
+    pins = request.pins or tuple((core,) for core in request.cores)
+    check_cores([core for pin in pins for core in pin], request.driver_core, request.share_driver_core)
+    machine = Machine(request.plan, request.router, request.predictor, request.cores)
+    entries = tuple(request.router.entries)
+    recorder = Recorder(request.run, request.workload, entries, request.cores, request.sink)
+    crew = ProcessCrew(Job(request.backend, request.model, request.payloads), pins, request.plan.serve.threads)
+    sampler = Sampler({request.driver_core, *request.cores}, lambda: crew.pids.values())
+    with _on_core(request.driver_core), _ctrl_c() as interrupt, _stopping(crew, recorder), _no_garbage_collection():
+        outside = Outside(sampler.read, progress, interrupt.is_set)
+        terms = Terms(round(request.hang_s * 1e9), round(request.prepare_s * 1e9), request.pace)
+        driver = Driver(request.workload, machine, recorder, crew, compiles(request.plan), terms, outside)
+        driver.start()
+        wall, cpu = time.monotonic_ns(), time.process_time_ns()
+        why = driver.serve()
+        share = (time.process_time_ns() - cpu) / max(1, time.monotonic_ns() - wall)
+    trace = recorder.trace(complete=not why)
+    note = "; ".join(filter(None, (request.run.note, why, *list(driver.roster.notes)[:NOTES])))
+    return msgspec.structs.replace(trace, run=msgspec.structs.replace(trace.run, driver_cpu_share=share, note=note))
+
+
+def compiles(plan: Plan) -> dict[EntryId, tuple[Entry, CompileOptions]]:
+    """Each entry of a plan with the options that it is compiled with."""
+    spec = plan.compile
+    options = CompileOptions(
+        threads=plan.serve.threads, precision=spec.precision, optimisation=spec.optimisation, extra=spec.options
+    )
+    return {entry.id: (entry, options) for entry in spec.entries}
+
+
+def check_cores(workers: Sequence[int], driver: int, may_share: bool) -> None:
+    """Every core exists and is ours to use, and the driver's is its own."""
+    allowed = os.sched_getaffinity(0)
+    for core in (*workers, driver):
+        if core not in allowed:
+            raise MachineError(
+                f"core {core} does not exist here or may not be used; allowed: {', '.join(map(str, sorted(allowed)))}",
+                where="envelope.cores",
+                fix="name cores that exist, or widen the affinity mask or cpuset of this process",
+            )
+    if driver in workers and not may_share:
+        raise StudyError(
+            f"core {driver} is the driver's, and a worker's too: each would slow the other",
+            where="envelope.driver_core",
+            fix="give the driver a core of its own",
+        )
+
+
+@contextlib.contextmanager
+def _stopping(crew: ProcessCrew, recorder: Recorder) -> Iterator[None]:
+    """No worker outlives the run, and what was recorded reaches the sink."""
+    try:
+        yield
+    finally:
+        crew.stop()
+        recorder.flush()
+
+
+@contextlib.contextmanager
+def _on_core(core: int) -> Iterator[None]:
+    """Every thread of this process keeps to one core, so that none of them runs on a worker's."""
+    before = {tid: os.sched_getaffinity(tid) for tid in _threads()}
+    for tid in before:
+        _set_affinity(tid, {core})
+    try:
+        yield
+    finally:
+        for tid in _threads():
+            _set_affinity(tid, before.get(tid, before[os.getpid()]))
+
+
+def _threads() -> list[int]:
+    return [int(name) for name in os.listdir("/proc/self/task")]  # noqa: PTH208 - names, not paths
+
+
+def _set_affinity(tid: int, cores: set[int]) -> None:
+    with contextlib.suppress(ProcessLookupError):  # the thread has just ended
+        os.sched_setaffinity(tid, cores)
+
+
+@contextlib.contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    enabled = gc.isenabled()
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+        if enabled:
+            gc.enable()
+
+
+@contextlib.contextmanager
+def _ctrl_c() -> Iterator[threading.Event]:
+    """The first Ctrl-C only sets the event; the second is a KeyboardInterrupt. Elsewhere than in the main thread,
+    where no handler can be set, Ctrl-C keeps its meaning."""
+    pressed = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield pressed
+        return
+
+    def note(number: int, frame: FrameType | None) -> None:
+        if pressed.is_set():
+            raise KeyboardInterrupt
+        pressed.set()
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield pressed
+    finally:
+        signal.signal(signal.SIGINT, before)
