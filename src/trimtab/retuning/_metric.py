@@ -171,4 +171,7 @@ def nothing(reason: str) -> Comparison:
 
 def floor(arms: Sequence[Sequence[Floats]], metric: str, sla: Sla) -> Floor:
     """The A/A floor of a metric, as a share, from the replays of each arm."""
-    return aa_floor([[value(replay, metric, sla) for replay in arm] for arm in arms])
+    found = [[value(replay, metric, sla) for replay in arm] for arm in arms]
+    if metric == "miss" and any(one == 0 for arm in found for one in arm):
+        return Floor(None, (), min(map(len, found)), "relative", "a replay missed nothing: no relative floor")
+    return aa_floor(found)

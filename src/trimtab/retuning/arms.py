@@ -1,0 +1,98 @@
+"""What is compared: the two plans' replays under one condition, and the slices of the arrivals they share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trimtab.domain.trace import Trace
+from trimtab.domain.workload import Slice, Workload
+from trimtab.evidence.bootstrap import incomparable
+from trimtab.evidence.stats import Floats
+
+HELD_OUT = "held-out"
+AS_RECORDED = "as recorded"
+CONDITIONS = (
+    AS_RECORDED,
+    "higher load",
+    "one core less",
+    "CPU neighbour",
+    "memory neighbour",
+    "cold start",
+    "drifted shapes",
+    "second trace",
+)
+"""What a plan may meet. Conditions that were not run are cells too, marked not-run."""
+
+
+@dataclass(frozen=True)
+class Arms:
+    """Both plans under one condition: latencies in seconds, one array a replay, all on the same arrivals (+inf =
+    failed). ``*_bytes`` is the peak memory of each replay. ``refusal`` says why they must not be compared."""
+
+    condition: str
+    baseline: tuple[Floats, ...]
+    candidate: tuple[Floats, ...]
+    baseline_bytes: tuple[int, ...] = ()
+    candidate_bytes: tuple[int, ...] = ()
+    refusal: str = ""
+
+
+def arms_of(condition: str, baseline: Sequence[Trace], candidate: Sequence[Trace]) -> Arms:
+    """The arms of recorded runs; runs that are incomplete or differ in what must be equal carry a refusal."""
+    runs = [trace.run for trace in (*baseline, *candidate)]
+    stopped = [run.id for run in runs if not run.complete]
+    differs = sorted({name for run in runs[1:] for name in incomparable(runs[0], run)})
+    refusal = f"incomplete runs: {', '.join(stopped)}" if stopped else ""
+    if differs:
+        refusal = f"the runs differ in {', '.join(differs)}"
+    return Arms(
+        condition=condition,
+        baseline=tuple(trace.latency for trace in baseline),
+        candidate=tuple(trace.latency for trace in candidate),
+        baseline_bytes=_peaks(baseline),
+        candidate_bytes=_peaks(candidate),
+        refusal=refusal,
+    )
+
+
+def _peaks(traces: Sequence[Trace]) -> tuple[int, ...]:
+    peaks = [int(trace.batches["peak_bytes"].max(initial=-1)) for trace in traces]
+    return tuple(peak for peak in peaks if peak > 0)
+
+
+def slice_rows(
+    workload: Workload, held_out: Slice, *, bands: int = 3, most_streams: int = 6
+) -> dict[str, NDArray[np.int64]]:
+    """Positions within the held-out slice of: all of it, the declared slices, its busiest streams, its shape bands.
+
+    ``workload`` is the whole one. Bands hold about equal numbers of requests, along the first dynamic dim.
+    """
+    rows = workload.index(held_out)
+    slices = {HELD_OUT: np.arange(rows.size)}
+    for part in workload.slices:
+        if part.name not in (HELD_OUT, "tune"):
+            slices[part.name] = np.flatnonzero(np.isin(rows, workload.index(part)))
+    stream = workload.stream[rows]
+    counts = np.bincount(stream, minlength=len(workload.streams))
+    busiest = np.argsort(-counts, kind="stable")[: most_streams if len(workload.streams) > 1 else 0]
+    for i in sorted(int(i) for i in busiest if counts[i]):
+        slices[f"stream {workload.streams[i]}"] = np.flatnonzero(stream == i)
+    if rows.size and workload.dim_names:
+        slices.update(_bands(workload.dim_names[0], workload.dims[rows, 0], bands))
+    return slices
+
+
+def _bands(name: str, column: NDArray[np.int64], bands: int) -> dict[str, NDArray[np.int64]]:
+    cuts = np.quantile(column, [i / bands for i in range(1, bands)], method="inverted_cdf")
+    edges = [int(column.min()) - 1, *(int(c) for c in np.unique(cuts)), int(column.max())]
+    out = {}
+    for low, high in pairwise(edges):
+        inside = np.flatnonzero((column > low) & (column <= high))
+        if inside.size:
+            out[f"{name} {int(column[inside].min())}-{high}"] = inside
+    return out

@@ -1,0 +1,312 @@
+"""Validate: every question about a candidate is one cell of a matrix, slices x conditions x metrics.
+
+Both plans were replayed in turn on the same held-out arrivals, at least three fresh replays each. A cell compares them
+by the ratio candidate / baseline with a paired block bootstrap (``evidence.bootstrap``), and beside it stands the A/A
+floor: how far replays of one and the same plan differ in this very metric on this very slice.
+
+*Primary*: superiority. Pass = the whole interval is better than the floor; fail = the whole interval is not (no benefit
+above the floor); else inconclusive. *Guard*: non-inferiority. Pass = the interval of the worsening lies below the
+margin, fail = above it, else inconclusive; the guards share alpha by Holm (1979), over one-sided p-values from the
+resamples, separately for passing and for failing. *Informative*: pass = not worse than the floor, fail = worse than it;
+such a cell never decides.
+
+What makes a cell inconclusive, always with its reason: a margin below the floor, a provisional floor (then nothing
+passes, though it may fail), too few blocks, runs that must not be compared, a slice without requests, a percentile that
+rests on too few effective samples of the candidate (all its replays together; a tail that is seen too thinly looks too
+short, and only on the candidate's side does that flatter it). Arms that lost different numbers of requests are judged
+on goodput, and the cell says so.
+
+Limits. Replays share their arrivals: a verdict holds for such traffic, not for all traffic. Informative cells are many
+and uncorrected: one in twenty of them may stray.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from trimtab.domain.figure import Interval
+from trimtab.domain.study import Guard, Sla
+from trimtab.domain.verdict import CellRole, CellStatus, MatrixCell
+from trimtab.evidence.bootstrap import Floor
+from trimtab.evidence.stats import Floats, effective_samples, holm, requests_needed
+from trimtab.retuning import _metric as metric
+from trimtab.retuning.arms import AS_RECORDED, CONDITIONS, HELD_OUT, Arms
+
+ALPHA = 0.025
+"""One-sided, so that it agrees with the two-sided 95 % intervals that are printed."""
+
+_QUICK = 400
+_HOPELESS = 100  # times the requests at hand: beyond that, no number is worth printing
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """The cells, and how many guards had to share alpha."""
+
+    cells: tuple[MatrixCell, ...]
+
+    @property
+    def primary(self) -> MatrixCell | None:
+        return next((cell for cell in self.cells if cell.role == "primary"), None)
+
+    @property
+    def guards(self) -> tuple[MatrixCell, ...]:
+        return tuple(cell for cell in self.cells if cell.role == "guard")
+
+
+def validate(
+    sla: Sla,
+    guards: Sequence[Guard],
+    arms: Sequence[Arms],
+    slices: Mapping[str, NDArray[np.int64]],
+    seed: int,
+    *,
+    resamples: int = 1000,
+) -> Matrix:
+    """The matrix. The first of ``arms`` decides (as recorded); further conditions are informative.
+
+    ``slices`` maps names to positions within the replayed arrivals and holds ``held-out``.
+    """
+    bench = _Bench(sla, slices, seed)
+    main = arms[0] if arms else Arms(AS_RECORDED, (), (), refusal="no replays")
+    primary = bench.weigh(main, HELD_OUT, sla.metric, resamples)
+    cells = [_primary(primary)]
+    cells += _guards([(guard, bench.weigh(main, guard.slice, guard.metric, resamples)) for guard in guards])
+    taken = {(cell.slice, cell.metric) for cell in cells} | {(g.slice, g.metric) for g in guards}
+    for name in metric.METRICS:
+        if (HELD_OUT, name) not in taken:
+            cells.append(_informative(bench.weigh(main, HELD_OUT, name, _QUICK)))
+    for part in slices:
+        if (part, sla.metric) not in taken:
+            cells.append(_informative(bench.weigh(main, part, sla.metric, _QUICK)))
+    cells.append(_memory(main))
+    cells += [_informative(bench.weigh(other, HELD_OUT, sla.metric, _QUICK)) for other in arms[1:]]
+    ran = {arm.condition for arm in arms}
+    cells += [_not_run(condition, sla.metric) for condition in CONDITIONS if condition not in ran]
+    return Matrix(tuple(cells))
+
+
+@dataclass(frozen=True)
+class _Weighed:
+    """One cell before its role gives it a status. ``judged`` on a metric that may be goodput instead of ``asked``."""
+
+    condition: str
+    slice: str
+    asked: str
+    judged: metric.Judged
+    floor: Floor
+    baseline: float | None
+    candidate: float | None
+    effective: float
+    needed: int
+    problem: str
+
+    def cell(self, role: CellRole, status: CellStatus, note: str, margin: float | None = None) -> MatrixCell:
+        comparison = self.judged.comparison
+        change, interval = metric.change(comparison)
+        words = [self.judged.note, note, self.more(margin) if status == "inconclusive" else ""]
+        return MatrixCell(
+            id=f"{role}/{self.condition}/{self.slice}/{self.asked}".replace(" ", "-"),
+            slice=self.slice,
+            condition=self.condition,
+            metric=self.judged.metric,
+            role=role,
+            status=status,
+            baseline=self.baseline,
+            candidate=self.candidate,
+            change=change,
+            interval=interval,
+            floor=self.floor.value,
+            margin=margin,
+            samples=comparison.samples,
+            note="; ".join(word for word in words if word),
+        )
+
+    @property
+    def limit(self) -> float:
+        """The ratio that is better than the baseline by exactly the floor."""
+        return metric.worse_by(self.judged.metric, -(self.floor.value or 0.0))
+
+    def better(self, ratio: float) -> bool:
+        """The whole interval is better than ``ratio``."""
+        interval = self.judged.comparison.interval
+        if interval is None:
+            return False
+        return interval.lo > ratio if metric.higher_is_better(self.judged.metric) else interval.hi < ratio
+
+    def worse(self, ratio: float) -> bool:
+        """The whole interval is worse than ``ratio``."""
+        interval = self.judged.comparison.interval
+        if interval is None:
+            return False
+        return interval.hi < ratio if metric.higher_is_better(self.judged.metric) else interval.lo > ratio
+
+    def barrier(self) -> str:
+        """Why this cell may not pass, whatever its interval says."""
+        if self.problem or self.judged.comparison.interval is None:
+            return self.problem or self.judged.comparison.reason
+        if self.floor.provisional:
+            return self.floor.reason
+        if self.effective < self.needed:
+            return (
+                f"{self.asked} of the candidate rests on {self.effective:.0f} effective samples, {self.needed} needed"
+            )
+        return ""
+
+    def more(self, margin: float | None) -> str:
+        """How many requests an arm would decide an undecided interval."""
+        comparison = self.judged.comparison
+        if comparison.interval is None or comparison.value is None or comparison.value <= 0:
+            return ""
+        target = self.limit if margin is None else metric.worse_by(self.judged.metric, margin)
+        apart = abs(math.log(comparison.value / target)) if target > 0 else 0.0
+        wanted = requests_needed(comparison.samples, comparison.se_log, math.expm1(apart)) if apart else None
+        if wanted is None or wanted > _HOPELESS * comparison.samples:
+            return "the change lies at the threshold: no affordable number of requests decides it"
+        if wanted <= comparison.samples:
+            return ""
+        return f"about {wanted} requests a replay would decide (now {comparison.samples})"
+
+
+@dataclass(frozen=True)
+class _Bench:
+    sla: Sla
+    slices: Mapping[str, NDArray[np.int64]]
+    seed: int
+
+    def weigh(self, arms: Arms, part: str, name: str, resamples: int) -> _Weighed:
+        rows = self.slices.get(part)
+        problem = arms.refusal
+        if not problem and rows is None:
+            problem = f"there is no slice {part}"
+        elif not problem and rows is not None and not rows.size:
+            problem = f"slice {part} holds no requests"
+        if problem or rows is None:
+            empty = Floor(None, (), 0, "relative", problem)
+            judged = metric.Judged(name, metric.nothing(problem))
+            return _Weighed(arms.condition, part, name, judged, empty, None, None, 0.0, 0, problem)
+        before, after = [x[rows] for x in arms.baseline], [x[rows] for x in arms.candidate]
+        judged = metric.judge(before, after, name, self.sla, self.seed, resamples)
+        effective, needed = self._effective(after, judged.metric)
+        return _Weighed(
+            condition=arms.condition,
+            slice=part,
+            asked=name,
+            judged=judged,
+            floor=metric.floor((before, after), judged.metric, self.sla),
+            baseline=self._value(before, judged.metric),
+            candidate=self._value(after, judged.metric),
+            effective=effective,
+            needed=needed,
+            problem="",
+        )
+
+    def _value(self, arm: Sequence[Floats], name: str) -> float | None:
+        return metric.value(np.concatenate(arm), name, self.sla) if arm else None
+
+    def _effective(self, arm: Sequence[Floats], name: str) -> tuple[float, int]:
+        q = metric.QUANTILES.get(name)
+        if q is None:
+            return math.inf, 0
+        seen = [effective_samples(metric.settle(replay, self.sla), q) for replay in arm]
+        return sum(one.effective or 0.0 for one in seen), seen[0].needed if seen else 0
+
+
+def _primary(weighed: _Weighed) -> MatrixCell:
+    barrier = weighed.barrier()
+    if weighed.better(weighed.limit) and not barrier:
+        return weighed.cell("primary", "pass", "")
+    if not weighed.problem and weighed.worse(weighed.limit):
+        return weighed.cell("primary", "fail", "no benefit above the floor")
+    return weighed.cell("primary", "inconclusive", barrier or "the interval touches the floor")
+
+
+def _guards(found: Sequence[tuple[Guard, _Weighed]]) -> list[MatrixCell]:
+    ratios = [metric.worse_by(weighed.judged.metric, guard.margin) for guard, weighed in found]
+    passing = holm([_p_pass(weighed, ratio) for (_, weighed), ratio in zip(found, ratios, strict=True)])
+    failing = holm([_p_fail(weighed, ratio) for (_, weighed), ratio in zip(found, ratios, strict=True)])
+    return [
+        _guard(guard, weighed, p <= ALPHA, f <= ALPHA)
+        for (guard, weighed), p, f in zip(found, passing, failing, strict=True)
+    ]
+
+
+def _p_pass(weighed: _Weighed, ratio: float) -> float:
+    return metric.p_not_better(weighed.judged.comparison, weighed.judged.metric, ratio)
+
+
+def _p_fail(weighed: _Weighed, ratio: float) -> float:
+    return metric.p_not_worse(weighed.judged.comparison, weighed.judged.metric, ratio)
+
+
+def _guard(guard: Guard, weighed: _Weighed, below: bool, above: bool) -> MatrixCell:
+    floor, barrier = weighed.floor.value, weighed.barrier()
+    if floor is not None and guard.margin < floor and not weighed.problem:
+        note = f"the margin of {guard.margin * 100:.3g} % lies below the floor of {floor * 100:.3g} %"
+        return replace(weighed.cell("guard", "inconclusive", "", guard.margin), note=note)
+    if above:
+        return weighed.cell("guard", "fail", f"worse by more than {guard.margin * 100:.3g} %", guard.margin)
+    if below and not barrier:
+        return weighed.cell("guard", "pass", "", guard.margin)
+    return weighed.cell("guard", "inconclusive", barrier or "the interval touches the margin", guard.margin)
+
+
+def _informative(weighed: _Weighed) -> MatrixCell:
+    limit, barrier = metric.worse_by(weighed.judged.metric, weighed.floor.value or 0.0), weighed.barrier()
+    if weighed.floor.value is not None and weighed.worse(limit):
+        return weighed.cell("informative", "fail", "worse than the floor")
+    if weighed.better(limit) and not barrier:
+        return weighed.cell("informative", "pass", "")
+    return weighed.cell("informative", "inconclusive", barrier or "the interval touches the floor")
+
+
+def _memory(arms: Arms) -> MatrixCell:
+    """Peak memory of the workers; one value a replay, so the interval is the range over pairs of replays."""
+    before, after = arms.baseline_bytes, arms.candidate_bytes
+    cell = MatrixCell(
+        id=f"informative/{arms.condition}/{HELD_OUT}/memory".replace(" ", "-"),
+        slice=HELD_OUT,
+        condition=arms.condition,
+        metric="memory",
+        role="informative",
+        status="inconclusive",
+        samples=min(len(before), len(after)),
+    )
+    if arms.refusal or not before or not after:
+        return replace(cell, note=arms.refusal or "peak memory was not readable in every arm")
+    lo, hi = min(after) / max(before) - 1, max(after) / min(before) - 1
+    floor = max(max(before) / min(before), max(after) / min(after)) - 1
+    enough = cell.samples >= 3
+    status: CellStatus = "inconclusive"
+    if enough and hi <= floor:
+        status = "pass"
+    elif enough and lo > floor:
+        status = "fail"
+    return replace(
+        cell,
+        status=status,
+        baseline=max(before) / 2**20,
+        candidate=max(after) / 2**20,
+        change=max(after) / max(before) - 1,
+        interval=Interval(lo=lo, hi=hi, level=1.0, method="range over replays"),
+        floor=floor,
+        note="" if enough else "fewer than 3 replays an arm",
+    )
+
+
+def _not_run(condition: str, name: str) -> MatrixCell:
+    return MatrixCell(
+        id=f"informative/{condition}/{HELD_OUT}/{name}".replace(" ", "-"),
+        slice=HELD_OUT,
+        condition=condition,
+        metric=name,
+        role="informative",
+        status="not-run",
+        note="not run",
+    )
