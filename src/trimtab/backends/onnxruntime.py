@@ -101,13 +101,11 @@ class OnnxRuntimeBackend:
         if refusal:
             return refusal
         network = _onnx.read(model.path)
-        found = _onnx.inputs_of(network)
-        check_network(model, entry, found)
+        check_network(model, entry, _onnx.inputs_of(network))
         check_outputs(model, _onnx.outputs_of(network))
         if options.precision not in ("default", "f32"):
             why = f"ONNX Runtime on the CPU computes in the network's own types; {options.precision!r} is not a choice"
             return failure(entry.id, "unsupported", why)
-        _onnx.fix_inputs(network, input_ranges(model, entry))
         try:
             return OnnxRuntimeEntry(self._ort, network, model, entry, options)
         except MemoryError as error:
@@ -120,10 +118,9 @@ class OnnxRuntimeEntry:
     """One session."""
 
     def __init__(self, ort: Any, network: Any, model: ModelFile, entry: Entry, options: CompileOptions) -> None:
-        self._ort, self._network = ort, network
-        self._model, self._entry, self._options = model, entry, options
+        self._ort, self._model, self._entry, self._options = ort, model, entry, options
         self._outputs = [spec.name for spec in model.spec.outputs]
-        self._session = self._open(_settings(ort, model, options))
+        self._session = self._open(network, _settings(ort, model, options))
 
     def run(self, inputs: Arrays) -> dict[str, NDArray[Any]]:
         if self._session is None:
@@ -134,13 +131,14 @@ class OnnxRuntimeEntry:
 
     def inspect(self, inputs: Arrays) -> Inspection:
         executed = executed_of(self._model, inputs)
+        network = _onnx.read(self._model.path)
         with tempfile.TemporaryDirectory(prefix="trimtab-") as folder:
             settings = _settings(self._ort, self._model, self._options)
             settings.enable_profiling = True
             settings.profile_file_prefix = str(Path(folder) / "profile")
             settings.optimized_model_filepath = str(Path(folder) / "optimised.onnx")
             settings.add_session_config_entry("session.optimized_model_external_initializers_file_name", "weights")
-            profiled = self._open(settings)
+            profiled = self._open(network, settings)
             given = {spec.name: np.ascontiguousarray(inputs[spec.name]) for spec in self._model.spec.inputs}
             for _ in range(PROFILED_RUNS):
                 profiled.run(self._outputs, given)
@@ -148,16 +146,17 @@ class OnnxRuntimeEntry:
             optimised = _onnx.read(settings.optimized_model_filepath)
         return Inspection(
             executed=executed,
-            operators=_operators(events, optimised, _onnx.folded(self._network, optimised)),
-            operators_before=_onnx.operators_of(self._network),
+            operators=_operators(events, optimised, _onnx.folded(network, optimised)),
+            operators_before=_onnx.operators_of(network),
             note=f"times are those of run {PROFILED_RUNS}, in whole microseconds",
         )
 
     def close(self) -> None:
-        self._session = self._network = None
+        self._session = None
 
-    def _open(self, settings: Any) -> Any:
-        return self._ort.InferenceSession(self._network.SerializeToString(), settings, providers=[PROVIDER])
+    def _open(self, network: Any, settings: Any) -> Any:
+        _onnx.fix_inputs(network, input_ranges(self._model, self._entry))
+        return self._ort.InferenceSession(network.SerializeToString(), settings, providers=[PROVIDER])
 
 
 class Arguments(msgspec.Struct, frozen=True):

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trimtab.backends._execution_graph import computes, operators
 from trimtab.backends._options import brief, failure, refuse_unknown, refuse_value
 from trimtab.backends._shapes import (
     Range,
@@ -36,7 +37,7 @@ from trimtab.backends._shapes import (
 )
 from trimtab.domain.plan import Entry, Precision
 from trimtab.domain.ports import Ability, Arrays, BackendInfo, CompiledEntry, ModelFile
-from trimtab.domain.profile import CompileFailure, CompileOptions, FailureKind, Inspection, Operator
+from trimtab.domain.profile import CompileFailure, CompileOptions, FailureKind, Inspection
 from trimtab.errors import ModelError
 
 PACKAGES = ("openvino",)
@@ -52,7 +53,6 @@ DTYPES = {"boolean": "bool"}
 """OpenVINO's names of element types where they differ from a study's."""
 
 PROFILED_RUNS = 4
-NOT_OPERATORS = {"Const", "Input", "Output"}
 MARK = 0xA5
 MARKED = 8
 ABANDONED: list[Any] = []
@@ -108,12 +108,11 @@ class OpenVinoBackend:
         network = self._read(model)
         check_network(model, entry, {_name(port): _type_and_shape(port) for port in network.inputs})
         check_outputs(model, [name for port in network.outputs for name in port.get_names()])
-        before = [op.get_friendly_name() for op in network.get_ops() if _computes(op)]
-        bounded = options.extra.get("bounds") == "on"
+        ranges = input_ranges(model, entry)
+        shapes = {name: self._shape(axes, options.extra.get("bounds") == "on") for name, axes in ranges.items()}
         try:
-            ranges = input_ranges(model, entry)
-            network.reshape({name: self._shape(axes, bounded) for name, axes in ranges.items()})
-            program = OpenVinoEntry(self._ov, self._core, network, model, entry, _config(options), tuple(before))
+            network.reshape(shapes)
+            program = OpenVinoEntry(self._core, network, model, entry, _config(options))
         except MemoryError as error:
             return failure(entry.id, "out-of-memory", brief(error))
         except RuntimeError as error:
@@ -159,19 +158,9 @@ class OpenVinoBackend:
 class OpenVinoEntry:
     """One compiled program and its one inference request."""
 
-    def __init__(
-        self,
-        ov: Any,
-        core: Any,
-        network: Any,
-        model: ModelFile,
-        entry: Entry,
-        config: dict[str, Any],
-        before: tuple[str, ...],
-    ) -> None:
-        self._ov, self._core, self._network = ov, core, network
-        self._model, self._entry = model, entry
-        self._config, self._before = config, before
+    def __init__(self, core: Any, network: Any, model: ModelFile, entry: Entry, config: dict[str, Any]) -> None:
+        self._core, self._model, self._entry, self._config = core, model, entry, config
+        self._shapes = {port.get_any_name(): port.get_partial_shape() for port in network.inputs}
         self.program = core.compile_model(network, "CPU", config)
         self._request = self.program.create_infer_request()
         ports = {name: i for i, port in enumerate(self.program.outputs) for name in port.get_names()}
@@ -191,17 +180,20 @@ class OpenVinoEntry:
 
     def inspect(self, inputs: Arrays) -> Inspection:
         executed = executed_of(self._model, inputs)
+        network = self._core.read_model(self._model.path)
+        before = {op.get_friendly_name() for op in network.get_ops() if computes(op)}
+        network.reshape(self._shapes)
         config = self._config | {"PERF_COUNT": True}
-        profiled = OpenVinoEntry(self._ov, self._core, self._network, self._model, self._entry, config, self._before)
+        profiled = OpenVinoEntry(self._core, network, self._model, self._entry, config)
         for _ in range(PROFILED_RUNS):
             profiled.run(inputs)
-        operators = _operators(profiled.program.get_runtime_model(), set(self._before))
+        found = operators(profiled.program.get_runtime_model(), before)
         profiled.close()
         note = f"times are means of {PROFILED_RUNS} runs, the first included, in whole microseconds"
-        return Inspection(executed=executed, operators=operators, operators_before=len(self._before), note=note)
+        return Inspection(executed=executed, operators=found, operators_before=len(before), note=note)
 
     def close(self) -> None:
-        self._request = self.program = self._network = None
+        self._request = self.program = None
 
     def _repeat(self, given: Arrays) -> Any:
         """Run on a second request that does report errors; on an error, go on with a third one next time."""
@@ -257,42 +249,6 @@ def _substituted(entry: Entry, options: CompileOptions, program: OpenVinoEntry) 
     if hint == wanted:
         return None
     return failure(entry.id, "unsupported", f"OpenVINO would compute in {hint} instead of {wanted}")
-
-
-def _operators(graph: Any, originals: set[str]) -> tuple[Operator, ...]:
-    """The execution graph without constants, in execution order. An operator that takes less than 1 us has time 0."""
-    constant: set[str] = set()
-    operators = []
-    for node in sorted(graph.get_ops(), key=lambda op: int(_fact(op, "execOrder"))):
-        name, kind = node.get_friendly_name(), _fact(node, "layerType")
-        sources = {value.get_node().get_friendly_name() for value in node.input_values()}
-        if kind == "Const" or (sources and sources <= constant):
-            constant.add(name)
-            continue
-        if kind in NOT_OPERATORS:
-            continue
-        folded = [part for part in _fact(node, "originalLayersNames").split(",") if part in originals]
-        took = _fact(node, "execTimeMcs")
-        operators.append(
-            Operator(
-                name=name,
-                kind=kind,
-                kernel=_fact(node, "primitiveType"),
-                precision=_fact(node, "runtimePrecision"),
-                ns=int(took) * 1000 if took.isdigit() else 0,
-                fused=tuple(part for part in folded if part != name),
-            )
-        )
-    return tuple(operators)
-
-
-def _fact(node: Any, key: str) -> str:
-    value = node.get_rt_info()[key]
-    return str(value.astype(str)) if hasattr(value, "astype") else str(value)
-
-
-def _computes(op: Any) -> bool:
-    return op.get_type_name() not in {"Constant", "Parameter", "Result"}
 
 
 def _name(port: Any) -> str:
