@@ -22,7 +22,7 @@ from typing import IO, NamedTuple, Protocol
 
 from trimtab.domain.events import ErrorKind
 from trimtab.domain.noun import Ns
-from trimtab.errors import MachineError
+from trimtab.errors import MachineError, UsageError
 from trimtab.runtime import launch, wire
 from trimtab.runtime.cgroup import oom_kills
 from trimtab.runtime.worker import Job
@@ -78,7 +78,7 @@ class ProcessCrew:
     """Workers as pinned processes. ``cores[w]`` lists the cores of worker ``w``."""
 
     def __init__(self, job: Job, cores: Sequence[tuple[int, ...]], threads: int) -> None:
-        self._job = pickle.dumps(tuple(job))
+        self._job = _portable(job)
         self._cores = tuple(cores)
         self._threads = threads
         self._links: dict[int, _Link] = {}
@@ -182,6 +182,18 @@ class ProcessCrew:
                 "out-of-memory", f"killed by the kernel: the memory limit of its control group was reached{last}"
             )
         return Gone(error, _ending(error, code) + last)
+
+
+def _portable(job: Job) -> bytes:
+    """The job, pickled. A worker does not import the driver's main program, so nothing may be defined there."""
+    blob = pickle.dumps(tuple(job))
+    if b"__main__" in blob:
+        raise UsageError(
+            "the backend or the payloads are defined in the main program, which a worker process does not import",
+            where="replay and profile requests",
+            fix="move the function or class into a module that can be imported",
+        )
+    return blob
 
 
 def _ending(error: ErrorKind, code: int) -> str:
