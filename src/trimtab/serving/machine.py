@@ -51,7 +51,6 @@ from trimtab.serving.rules import Rules
 from trimtab.serving.state import Group, Running, Slot, Waiting
 
 GroupKey = tuple[tuple[int, ...], EntryId]
-_OfWorker = WorkerUp | EntryReady | EntryFailed | Occupied | Released | BatchDone
 
 
 class Machine:
@@ -95,11 +94,19 @@ class Machine:
         """Requests that arrived and have not ended."""
         return len(self.open)
 
+    @property
+    def handled(self) -> int:
+        """Events taken so far."""
+        return self._sequence + 1
+
     def handle(self, event: Event) -> list[Command]:
         """Take one event; what to do about it, in order. Each command's ``cause`` is the event's number, from 0."""
         self._sequence += 1
         self.now = event.t
-        return self._handlers[type(event)](event)
+        out = self._handlers[type(event)](event)
+        if self.free and self.pending:
+            self._schedule(event.t, out)
+        return out
 
     def check(self) -> None:
         """Raise RunError if any invariant does not hold."""
@@ -123,7 +130,7 @@ class Machine:
             return [self._finish(request, "entry-failed")]
         group.add(Waiting(self.rules.order(event, route, self.rules.predictor), request, event.t, event.dims, route))
         self.pending[key] = group
-        return self._schedule(event.t, [])
+        return []
 
     def _new_group(self, key: GroupKey) -> Group:
         workers, entry = key
@@ -140,7 +147,7 @@ class Machine:
         if timer is not None:
             group, at = timer
             group.timers.discard(at)
-        return self._schedule(event.t, [])
+        return []
 
     def _stopped(self, event: Stopped) -> list[Command]:
         self.stopped = True
@@ -169,7 +176,8 @@ class Machine:
             if entry not in slot.failed:
                 slot.preparing.add(entry)
                 out.append(Prepare(self._sequence, event.worker, entry, warm))
-        return self._settle(event, out)
+        self._settle(event.worker)
+        return out
 
     def _worker_down(self, event: WorkerDown) -> list[Command]:
         slot = self.slots[event.worker]
@@ -177,7 +185,7 @@ class Machine:
         if slot.running is not None:
             out += [self._finish(request, event.error) for request in slot.running.members]
         slot.reset()
-        self.free.pop(event.worker, None)
+        self._settle(event.worker)
         if not self.stopped:
             out.append(Replace(self._sequence, event.worker))
         return out
@@ -186,64 +194,57 @@ class Machine:
         slot = self.slots[event.worker]
         if not slot.up or event.entry in slot.failed:
             return self._too_late()
-        slot.preparing.discard(event.entry)
-        slot.holds.add(event.entry)
-        slot.seen.update((event.entry, shape) for shape in event.warmed)
-        if event.warmed:
-            slot.last = (event.entry, event.warmed[-1])
-        return self._settle(event, [])
+        slot.ready(event.entry, event.warmed)
+        self._settle(event.worker)
+        return []
 
     def _entry_failed(self, event: EntryFailed) -> list[Command]:
-        slot = self.slots[event.worker]
-        slot.preparing.discard(event.entry)
-        slot.holds.discard(event.entry)
-        slot.failed.add(event.entry)
+        self.slots[event.worker].fail(event.entry)
         out: list[Command] = []
         for key, group in self.groups.items():
             if group.entry == event.entry and self._is_hopeless(group):
                 group.hopeless = True
                 out += [self._finish(item.request, "entry-failed") for item in group.take(len(group.queue))]
                 self.pending.pop(key, None)
-        return self._settle(event, out)
+        self._settle(event.worker)
+        return out
 
     def _is_hopeless(self, group: Group) -> bool:
         return all(group.entry in self.slots[worker].failed for worker in group.workers)
 
     def _occupied(self, event: Occupied) -> list[Command]:
         self.slots[event.worker].labels.add(event.label)
-        return self._settle(event, [])
+        self._settle(event.worker)
+        return []
 
     def _released(self, event: Released) -> list[Command]:
         self.slots[event.worker].labels.discard(event.label)
-        return self._settle(event, [])
+        self._settle(event.worker)
+        return []
 
     def _batch_done(self, event: BatchDone) -> list[Command]:
         slot = self.slots[event.worker]
         running = slot.running
         if running is None or running.batch != event.batch:
             return self._too_late()
-        slot.running = None
-        slot.last = running.shape
-        if event.error == "none":
-            slot.seen.add(running.shape)
-        out: list[Command] = [self._finish(request, event.error) for request in running.members]
-        return self._settle(event, out)
+        slot.end(event.error == "none")
+        self._settle(event.worker)
+        return [self._finish(request, event.error) for request in running.members]
 
     def _too_late(self) -> list[Command]:
         self.late += 1
         return []
 
-    def _settle(self, event: _OfWorker, out: list[Command]) -> list[Command]:
-        """A worker changed: note whether it is free, and since when; then send what can be sent."""
-        if not self.slots[event.worker].free:
-            self.free.pop(event.worker, None)
-            return out
-        self.free.setdefault(event.worker)
-        return self._schedule(event.t, out)
+    def _settle(self, worker: int) -> None:
+        """A worker changed: note whether it is free, and keep the order in which they became so."""
+        if self.slots[worker].free:
+            self.free.setdefault(worker)
+        else:
+            self.free.pop(worker, None)
 
     # --- dispatch -----------------------------------------------------------------------------------------------
 
-    def _schedule(self, t: Ns, out: list[Command]) -> list[Command]:
+    def _schedule(self, t: Ns, out: list[Command]) -> None:
         while self.free and self.pending:
             best: tuple[Waiting, GroupKey, Group, int, Ns, int] | None = None
             for key, group in self.pending.items():
@@ -256,12 +257,11 @@ class Machine:
                 elif best is None or group.queue[0] < best[0]:
                     best = (group.queue[0], key, group, worker, ready, size)
             if best is None:
-                break
+                return
             _, key, group, worker, ready, size = best
             out.append(self._dispatch(group, worker, ready, size))
             if not group.queue:
                 del self.pending[key]
-        return out
 
     def _free_worker(self, group: Group) -> int | None:
         for worker in self.free:
@@ -286,10 +286,8 @@ class Machine:
         if size > 1:
             executed = rules.router.batch(route, [item.dims for item in taken])
             kind = max([item.route.kind for item in taken], key=ROUTE_KINDS.index)
-        shape = (group.entry, executed)
-        first_seen = shape not in slot.seen
         batch = next(self._batches)
-        slot.running = Running(batch, members, shape)
+        first_seen, changed = slot.start(Running(batch, members, (group.entry, executed)))
         del self.free[worker]
         return Dispatch(
             self._sequence,
@@ -300,7 +298,7 @@ class Machine:
             members,
             executed,
             first_seen,
-            slot.last is not None and slot.last != shape,
+            changed,
             kind == "fallback",
             rules.predictor.warm(group.entry, executed),
             rules.predictor.expected(group.entry, executed, first_seen),

@@ -187,7 +187,7 @@ class _Driver:
 
 def _dies_with(worker: int, event: Event) -> bool:
     """Whether a process that went down would have said this later."""
-    return isinstance(event, BatchDone | EntryReady) and event.worker == worker
+    return isinstance(event, BatchDone | EntryReady | WorkerUp) and event.worker == worker
 
 
 def _unknown(what: str, key: str) -> StudyError:

@@ -86,6 +86,34 @@ class Slot:
         self.seen: set[Shape] = set()
         self.last: Shape | None = None
 
+    def start(self, running: Running) -> tuple[bool, bool]:
+        """Run a batch. Whether this process never ran this shape, and whether its previous run was of another one."""
+        self.running = running
+        return running.shape not in self.seen, self.last is not None and self.last != running.shape
+
+    def end(self, ok: bool) -> None:
+        """The batch is over; a shape counts as seen once it has run well."""
+        if self.running is None:
+            return
+        self.last = self.running.shape
+        if ok:
+            self.seen.add(self.running.shape)
+        self.running = None
+
+    def ready(self, entry: EntryId, warmed: tuple[Executed, ...]) -> None:
+        """The process holds ``entry`` and has run ``warmed`` on it, in this order."""
+        self.preparing.discard(entry)
+        self.holds.add(entry)
+        self.seen.update((entry, executed) for executed in warmed)
+        if warmed:
+            self.last = (entry, warmed[-1])
+
+    def fail(self, entry: EntryId) -> None:
+        """No process in this place will hold ``entry`` again."""
+        self.preparing.discard(entry)
+        self.holds.discard(entry)
+        self.failed.add(entry)
+
     @property
     def free(self) -> bool:
         """Whether the process could start a batch now."""

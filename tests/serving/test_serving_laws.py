@@ -1,0 +1,226 @@
+"""Laws of the serving machine, over random traffic, plans and faults. Invariants are checked after every event."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from serving_kit import ANY, LARGE, SMALL, Takes, info, load, plan_of, run
+
+from trimtab.domain.events import EntryFailed, Event, Occupied, Released, WorkerDown
+from trimtab.domain.plan import Entry, Plan
+from trimtab.domain.trace import Trace
+from trimtab.domain.workload import Workload
+from trimtab.mapping.cost import CostModel, unit_draws
+from trimtab.mapping.route import Router
+from trimtab.serving.simulate import Startup, simulate
+
+ENTRIES = (SMALL, LARGE, ANY)
+RESTART = Startup(process_ns=40, prepare_ns={entry.id: 15 for entry in ENTRIES})
+
+
+class Case(NamedTuple):
+    workload: Workload
+    plan: Plan
+    service: list[int]
+    injected: list[Event]
+
+    def simulate(self) -> Trace:
+        draws = self.service
+        return run(
+            self.workload,
+            self.plan,
+            lambda batch: draws[batch.members[0] % len(draws)],
+            startup=RESTART,
+            injected=self.injected,
+        )
+
+
+@st.composite
+def faults(draw: st.DrawFn, workers: int) -> list[Event]:
+    events: list[Event] = []
+    t, worker = st.integers(0, 400), st.integers(0, workers - 1)
+    for _ in range(draw(st.integers(0, 3))):
+        events.append(WorkerDown(draw(t), draw(worker), draw(st.sampled_from(["crash", "hang", "out-of-memory"]))))
+    for _ in range(draw(st.integers(0, 3))):
+        events.append(EntryFailed(draw(t), draw(worker), draw(st.sampled_from(["small", "large", "any"])), "no"))
+    for _ in range(draw(st.integers(0, 3))):
+        at, who = draw(t), draw(worker)
+        events += [Occupied(at, who, "pace"), Released(at + draw(st.integers(1, 60)), who, "pace")]
+    return events
+
+
+@st.composite
+def cases(draw: st.DrawFn, faulty: bool = True) -> Case:
+    n = draw(st.integers(1, 40))
+    gaps = draw(st.lists(st.integers(0, 25), min_size=n, max_size=n))
+    workers = draw(st.integers(1, 3))
+    plan = plan_of(
+        *ENTRIES[: draw(st.integers(1, 3))],
+        size=draw(st.integers(1, 6)),
+        hold_ns=draw(st.sampled_from([None, 0, 7, 30])),
+        workers=workers,
+        placement=draw(st.sampled_from(["shared", "stream-affinity"])),
+    )
+    return Case(
+        load(
+            np.cumsum(gaps).tolist(),
+            draw(st.lists(st.integers(1, 450), min_size=n, max_size=n)),
+            draw(st.lists(st.integers(0, 5), min_size=n, max_size=n)),
+        ),
+        plan,
+        draw(st.lists(st.integers(1, 50), min_size=1, max_size=8)),
+        draw(faults(workers)) if faulty else [],
+    )
+
+
+@given(cases())
+@settings(deadline=None, max_examples=150)
+def test_every_request_ends_exactly_once(case: Case) -> None:
+    trace = case.simulate()
+    req, bat = trace.requests, trace.batches
+    assert req["id"].tolist() == list(range(len(case.workload)))
+    assert (req["done"] >= req["enqueued"]).all()
+    assert (req["enqueued"] >= 0).all()
+    assert (req["error"] != 8).all()  # nothing is left over: every worker comes back
+    assert bat["size"].sum() == (req["batch"] >= 0).sum()
+    ok = req["error"] == 0
+    for earlier, later in [("enqueued", "batched"), ("batched", "dispatched"), ("started", "ended"), ("ended", "done")]:
+        assert (req[earlier][ok] <= req[later][ok]).all()
+
+
+@given(cases())
+@settings(deadline=None, max_examples=100)
+def test_a_batch_has_one_entry_and_never_too_many_members(case: Case) -> None:
+    trace, router = case.simulate(), Router(case.plan.compile)
+    for number, batch in enumerate(trace.batches["id"].tolist()):
+        members = np.flatnonzero(trace.requests["batch"] == batch)
+        entry = trace.entries[int(trace.batches["entry"][number])]
+        assert {router.route((int(w),)).entry for w in trace.requests["dim.width"][members]} == {entry}
+        assert len(members) == trace.batches["size"][number]
+        assert 1 <= len(members) <= min(case.plan.serve.batch.max_size, router.entries[entry].batch[1])
+        assert trace.batches["executed_size"][number] >= len(members)
+
+
+@given(cases())
+@settings(deadline=None, max_examples=100)
+def test_within_a_queue_nobody_overtakes(case: Case) -> None:
+    """First in, first out per entry and eligibility class: batch numbers never fall with the request number."""
+    trace, router = case.simulate(), Router(case.plan.compile)
+    affinity = case.plan.serve.placement == "stream-affinity"
+    queues: dict[tuple[str | None, int], list[int]] = {}
+    req = trace.requests
+    for width, stream, batch in zip(*(req[c].tolist() for c in ("dim.width", "stream", "batch")), strict=True):
+        if batch >= 0:
+            key = (router.route((width,)).entry, stream % case.plan.serve.workers if affinity else 0)
+            queues.setdefault(key, []).append(batch)
+    assert all(batches == sorted(batches) for batches in queues.values())
+
+
+@given(cases())
+@settings(deadline=None, max_examples=100)
+def test_no_worker_runs_two_batches(case: Case) -> None:
+    bat = case.simulate().batches
+    for worker in range(case.plan.serve.workers):
+        mine = bat["worker"] == worker
+        sent, done = bat["dispatched"][mine], bat["done"][mine]
+        assert (sent[1:] >= done[:-1]).all()
+
+
+@given(cases(faulty=False))
+@settings(deadline=None, max_examples=100)
+def test_a_batch_leaves_when_it_is_ready_or_when_a_worker_becomes_free(case: Case) -> None:
+    """So the hold is never exceeded while an eligible worker is free."""
+    trace = case.simulate()
+    req, bat = trace.requests, trace.batches
+    ends = set(bat["done"].tolist())
+    hold = case.plan.serve.batch.hold_ns
+    for number, batch in enumerate(bat["id"].tolist()):
+        members = np.flatnonzero(req["batch"] == batch)
+        sent = int(bat["dispatched"][number])
+        oldest = int(req["enqueued"][members].min())
+        assert req["batched"][members].max() <= sent
+        assert req["batched"][members].min() <= oldest + hold
+        assert sent in ends or sent <= oldest + hold
+        assert sent in ends or sent == req["batched"][members].max()
+
+
+def digest(trace: Trace) -> str:
+    sha = hashlib.sha256()
+    for table in (trace.requests, trace.batches, trace.marks):
+        for name, column in table.columns.items():
+            sha.update(name.encode() + column.tobytes())
+    return sha.hexdigest()
+
+
+@given(cases())
+@settings(deadline=None, max_examples=50)
+def test_the_same_inputs_give_the_same_bytes(case: Case) -> None:
+    assert digest(case.simulate()) == digest(case.simulate())
+
+
+def moved(events: list[Event], by: int) -> list[Event]:
+    return [type(e)(e.t + by, *[getattr(e, f) for f in e.__struct_fields__[1:]]) for e in events]  # type: ignore[arg-type]
+
+
+TIMES = ("scheduled", "enqueued", "batched", "dispatched", "started", "ended", "done", "t", "end")
+
+
+@given(cases(), st.integers(1, 10**15))
+@settings(deadline=None, max_examples=50)
+def test_shifting_all_times_shifts_the_trace_and_nothing_else(case: Case, by: int) -> None:
+    shifted = load(
+        (case.workload.scheduled + by).tolist(), case.workload.dims[:, 0].tolist(), case.workload.stream.tolist()
+    )
+    here = case._replace(injected=moved(case.injected, int(case.workload.scheduled[0]))).simulate()
+    there = case._replace(
+        workload=shifted, injected=moved(case.injected, int(case.workload.scheduled[0]) + by)
+    ).simulate()
+    for a, b in ((here.requests, there.requests), (here.batches, there.batches), (here.marks, there.marks)):
+        for name, column in a.columns.items():
+            expected = np.where(column >= 0, column + by, column) if name in TIMES else column
+            np.testing.assert_array_equal(b[name], expected, err_msg=name)
+
+
+@given(cases(faulty=False), st.integers(1, 450))
+@settings(deadline=None, max_examples=50)
+def test_adding_a_bucket_loses_no_request(case: Case, width: int) -> None:
+    before = case.simulate()
+    more = (*case.plan.compile.entries, Entry(id="new", kind="bucket", lo=(1,), hi=(width,), batch=(1, 8)))
+    plan = plan_of(*more, workers=case.plan.serve.workers)
+    after = case._replace(plan=plan).simulate()
+    assert (after.requests["error"] <= before.requests["error"]).all()
+
+
+@pytest.mark.parametrize("load_share", [0.5, 0.8])
+@pytest.mark.parametrize(("kind", "workers"), [("M/M", 1), ("M/M", 2), ("M/D", 1)])
+def test_mean_waits_match_queueing_theory(kind: str, load_share: float, workers: int) -> None:
+    """M/M/c: Erlang C. M/D/1: Pollaczek-Khinchine. The tolerance is four standard errors from 40 batch means."""
+    n, mean = 40_000, 1_000_000.0
+    gaps = -np.log1p(-unit_draws(11, n)) * mean / (load_share * workers)
+    scheduled = np.cumsum(gaps).astype(np.int64)
+    walls = np.full(n, mean) if kind == "M/D" else -np.log1p(-unit_draws(22, n)) * mean
+    wall = np.maximum(walls, 1).astype(np.int64).tolist()
+    plan = plan_of(workers=workers)
+    trace = simulate(
+        load(scheduled.tolist()), plan, Router(plan.compile), CostModel({}), Takes(lambda b: wall[b.members[0]]),
+        info(workers),
+    )  # fmt: skip
+    waits = (trace.requests["started"] - trace.requests["scheduled"]) / mean
+    blocks = waits[n // 20 :].reshape(-1, n * 19 // 20 // 40).mean(axis=1)
+    error = blocks.std(ddof=1) / np.sqrt(len(blocks))
+    assert abs(blocks.mean() - theory(kind, load_share, workers)) < 4 * error
+    assert error < 0.1 * theory(kind, load_share, workers) + 0.05
+
+
+def theory(kind: str, share: float, workers: int) -> float:
+    """Mean wait in units of the mean service time."""
+    if workers == 1:
+        return share / (1 - share) if kind == "M/M" else share / (2 * (1 - share))
+    offered = share * workers
+    full = offered**2 / 2 / (1 - share)
+    return full / (1 + offered + full) / (workers - offered)
