@@ -9,15 +9,15 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from trimtab.domain.trace import Trace
+from trimtab.domain.trace import RunInfo, Trace
 from trimtab.domain.workload import Slice, Workload
 from trimtab.evidence.bootstrap import incomparable
 from trimtab.evidence.stats import Floats
 
 HELD_OUT = "held-out"
-AS_RECORDED = "as recorded"
+NORMAL = "normal"
 CONDITIONS = (
-    AS_RECORDED,
+    NORMAL,
     "higher load",
     "one core less",
     "CPU neighbour",
@@ -26,7 +26,8 @@ CONDITIONS = (
     "drifted shapes",
     "second trace",
 )
-"""What a plan may meet. Conditions that were not run are cells too, marked not-run."""
+"""What a plan may meet; ``normal`` is the traffic as recorded on this machine. Conditions that were not run are cells
+too, marked not-run."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ def arms_of(condition: str, baseline: Sequence[Trace], candidate: Sequence[Trace
     """The arms of recorded runs; runs that are incomplete or differ in what must be equal carry a refusal."""
     runs = [trace.run for trace in (*baseline, *candidate)]
     stopped = [run.id for run in runs if not run.complete]
-    differs = sorted({name for run in runs[1:] for name in incomparable(runs[0], run)})
+    differs = sorted({name for run in runs[1:] for name in _differences(runs[0], run)})
     refusal = f"incomplete runs: {', '.join(stopped)}" if stopped else ""
     if differs:
         refusal = f"the runs differ in {', '.join(differs)}"
@@ -58,6 +59,12 @@ def arms_of(condition: str, baseline: Sequence[Trace], candidate: Sequence[Trace
         candidate_bytes=_peaks(candidate),
         refusal=refusal,
     )
+
+
+def _differences(a: RunInfo, b: RunInfo) -> list[str]:
+    """What makes two runs incomparable. Two backends each name their own version: only those both name must agree."""
+    same = all(a.versions[name] == b.versions[name] for name in a.versions.keys() & b.versions.keys())
+    return [name for name in incomparable(a, b) if not (name == "versions" and same)]
 
 
 def _peaks(traces: Sequence[Trace]) -> tuple[int, ...]:

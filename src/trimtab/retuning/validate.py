@@ -36,7 +36,7 @@ from trimtab.domain.verdict import CellRole, CellStatus, MatrixCell
 from trimtab.evidence.bootstrap import Floor
 from trimtab.evidence.stats import Floats, effective_samples, holm, requests_needed
 from trimtab.retuning import _metric as metric
-from trimtab.retuning.arms import AS_RECORDED, CONDITIONS, HELD_OUT, Arms
+from trimtab.retuning.arms import CONDITIONS, HELD_OUT, NORMAL, Arms
 
 ALPHA = 0.025
 """One-sided, so that it agrees with the two-sided 95 % intervals that are printed."""
@@ -69,12 +69,12 @@ def validate(
     *,
     resamples: int = 1000,
 ) -> Matrix:
-    """The matrix. The first of ``arms`` decides (as recorded); further conditions are informative.
+    """The matrix. The first of ``arms`` decides; further conditions are informative.
 
     ``slices`` maps names to positions within the replayed arrivals and holds ``held-out``.
     """
     bench = _Bench(sla, slices, seed)
-    main = arms[0] if arms else Arms(AS_RECORDED, (), (), refusal="no replays")
+    main = arms[0] if arms else Arms(NORMAL, (), (), refusal="no replays")
     primary = bench.weigh(main, HELD_OUT, sla.metric, resamples)
     cells = [_primary(primary)]
     cells += _guards([(guard, bench.weigh(main, guard.slice, guard.metric, resamples)) for guard in guards])
