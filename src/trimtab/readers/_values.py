@@ -106,7 +106,7 @@ class Sizes:
 
     def values(self) -> NDArray[np.int64]:
         if self._first is not None:
-            what = f"{self._outside} of the sizes are outside {self._lo}..{self._hi}, the first is"
+            what = f"sizes outside {self._lo}..{self._hi} in {self._outside} rows, the first"
             name = self._place.key.rsplit(".", 1)[-1]
             fix = f"widen dims.{name} if the network accepts them, or filter these rows"
             raise self._place.refuse(*self._first, what, fix)
