@@ -56,7 +56,7 @@ class Desk:
 
     def compare(self, name: str, comparison: Comparison, unit: str, *, note: str = "") -> Figure:
         """Store a bootstrapped ratio with its interval, or with the reason why it has none."""
-        words = "; ".join(part for part in (note, comparison.reason) if part)
+        words = "; ".join(part for part in (note, comparison.reason, comparison.caution) if part)
         return self.add(name, comparison.value, unit, comparison.samples, interval=comparison.interval, note=words)
 
 

@@ -4,21 +4,27 @@ Theory
 ------
 Two plans are replayed on the SAME arrivals; request i of one run is the mate of request i of the other. Requests are
 drawn in circular blocks of consecutive arrivals (Politis and Romano 1992), the same blocks for both arms, so that what
-the traffic does to both cancels and the memory of the queue stays inside a block. The interval is the percentile
-interval of the ratio candidate / baseline over the resamples.
+the traffic does to both cancels and the memory of the queue stays inside a block.
 
-*Block length.* L = max(5 T, n^(1/3)), T = the relaxation time of the slower arm in requests. The bootstrap is computed
+*Block length.* L = max(5 T, n / 25), T = the relaxation time of the slower arm in requests. The bootstrap is computed
 only with at least 20 such blocks; else the comparison is inconclusive and says how many requests it would need.
+
+*Interval.* The percentile interval of the ratio candidate / baseline over the resamples. Few blocks make it too
+narrow, so its distance from the ratio is stretched, on the log scale, by t / z x sqrt(k / (k - 1)), the correction for
+k blocks that a mean has. A ratio of means that is not positive in every resample is stretched on its own scale.
 
 *Several replays an arm* come as rows: a block is taken from every replay of both arms. That does not show how replays
 differ from one another; the floor does.
 
-*A/A floor.* The set of within-plan differences of replays, |a / b| - 1 (latency) or |a - b| (shares). Its value is
-their 0.95-quantile by order statistic: with fewer than 20 differences, the largest. With fewer than 3 replays an arm
-it is provisional, and nothing may pass against it.
+*A/A floor.* The set of within-plan differences of replays, larger / smaller - 1 (latency) or the difference (shares).
+Its value is their 0.95-quantile by order statistic: with fewer than 20 differences, the largest. With fewer than 3
+replays an arm it is provisional, and nothing may pass against it.
+
+Measured false alarms of a nominal 5 % (A/A pairs of 6,000 requests, one worker, Poisson arrivals, service jitter 10 %):
+p95 4 % and p99 6 % at utilisation 0.75; 11 % and 18 % at 0.9, where ``caution`` says that the percentile has too few
+effective samples. Without the stretch and with L = 5 T they are 9, 11, 17 and 27 %.
 
 Limits: a quantile among failed requests (+inf) has no ratio: such arms are compared on goodput, here inconclusive.
-The percentile interval of p99 is a little narrow where fewer than about 460 effective samples carry it.
 """
 
 from __future__ import annotations
@@ -26,6 +32,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
+from statistics import NormalDist
 from typing import Literal
 
 import msgspec
@@ -34,9 +41,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from trimtab.domain.figure import Interval
 from trimtab.domain.trace import RunInfo
-from trimtab.evidence.stats import Floats, quantile, rank, relaxation_requests
+from trimtab.evidence.stats import Floats, effective_samples, quantile, rank, relaxation_requests, t_quantile
 
 MIN_BLOCKS = 20
+USUAL_BLOCKS = 25
 RELAXATIONS_PER_BLOCK = 5
 METHOD = "paired block bootstrap"
 AMONG_FAILED = "falls among failed requests, or is 0 in the baseline: compare goodput"
@@ -47,7 +55,7 @@ class Comparison(msgspec.Struct, frozen=True):
     """Candidate against baseline: ``value`` = their ratio, below 1 = smaller.
 
     ``interval`` None = inconclusive, for ``reason``. ``replicates`` are the resampled ratios, sorted. ``blocks`` x
-    ``length`` is how they were drawn.
+    ``length`` is how they were drawn. ``caution`` = too few effective samples behind the percentile itself.
     """
 
     value: float | None
@@ -57,6 +65,7 @@ class Comparison(msgspec.Struct, frozen=True):
     blocks: int
     replicates: Floats
     reason: str = ""
+    caution: str = ""
 
     @property
     def se_log(self) -> float:
@@ -78,8 +87,8 @@ class Comparison(msgspec.Struct, frozen=True):
 
 
 def block_length(n: int, relaxation: float) -> int:
-    """Requests a block: at least 5 relaxation times and n^(1/3)."""
-    return max(math.ceil(RELAXATIONS_PER_BLOCK * relaxation), round(math.cbrt(n)), 1)
+    """Requests a block: at least 5 relaxation times, and 25 blocks in all where that is longer."""
+    return max(math.ceil(RELAXATIONS_PER_BLOCK * relaxation), n // USUAL_BLOCKS, 1)
 
 
 def paired_quantile(
@@ -104,7 +113,12 @@ def paired_quantile(
         chunks = _draws(a.shape[1], length, resamples, max(a.shape[0], b.shape[0]), rng)
         return np.concatenate([_ratio(_order(_gather(a, rows), q), _order(_gather(b, rows), q)) for rows in chunks])
 
-    return _paired(a, b, _ratio(_order(a.reshape(-1), q), _order(b.reshape(-1), q)), draw, level, relaxation)
+    compared = _paired(a, b, _ratio(_order(a.reshape(-1), q), _order(b.reshape(-1), q)), draw, level, relaxation)
+    weakest = min((effective_samples(row, q) for row in (*a, *b)), key=lambda worth: worth.effective or 0.0)
+    if weakest.enough:
+        return compared
+    rests = f"rests on {weakest.effective or 0:.0f} effective samples in an arm, {weakest.needed} are needed"
+    return msgspec.structs.replace(compared, caution=f"the percentile {rests}")
 
 
 def paired_mean(
@@ -120,14 +134,43 @@ def paired_mean(
 
     Give ``relaxation`` of the latencies: an indicator forgets faster than the queue does.
     """
-    a, b = _arm(baseline), _arm(candidate)
+    return _means(_arm(baseline), _arm(candidate), _ratio, rng, resamples, level, relaxation)
+
+
+def paired_difference(
+    baseline: ArrayLike,
+    candidate: ArrayLike,
+    rng: np.random.Generator,
+    *,
+    resamples: int = 1000,
+    level: float = 0.95,
+    relaxation: float | None = None,
+) -> Comparison:
+    """Difference candidate - baseline of a mean over the same arrivals: for shares that may be 0 in the baseline.
+
+    The comparison's ``value``, ``interval`` and ``replicates`` are differences then.
+    """
+    return _means(_arm(baseline), _arm(candidate), lambda a, b: b - a, rng, resamples, level, relaxation)
+
+
+def _means(
+    a: Floats,
+    b: Floats,
+    compare: Callable[[Floats, Floats], Floats],
+    rng: np.random.Generator,
+    resamples: int,
+    level: float,
+    relaxation: float | None,
+) -> Comparison:
+    """Means of whole circular blocks, from prefix sums: resamples x blocks look-ups instead of resamples x n."""
 
     def draw(length: int) -> Floats:
-        starts = rng.integers(0, a.shape[1], size=(resamples, math.ceil(a.shape[1] / length)))
-        sums = (_block_sums(arm.mean(axis=0), length)[starts].sum(axis=1) for arm in (a, b))
-        return _ratio(*sums)
+        blocks = math.ceil(a.shape[1] / length)
+        starts = rng.integers(0, a.shape[1], size=(resamples, blocks))
+        means = (_block_sums(arm.mean(axis=0), length)[starts].sum(axis=1) / (blocks * length) for arm in (a, b))
+        return compare(*means)
 
-    return _paired(a, b, _ratio(a.mean(keepdims=True), b.mean(keepdims=True)), draw, level, relaxation)
+    return _paired(a, b, compare(_average(a), _average(b)), draw, level, relaxation)
 
 
 def ratio_of_sums(
@@ -151,6 +194,11 @@ def _order(drawn: Floats, q: float) -> Floats:
         return np.full(1, np.nan)
     k = rank(drawn.shape[-1], q) - 1
     return np.atleast_1d(np.partition(drawn, k, axis=-1)[..., k])
+
+
+def _average(arm: Floats) -> Floats:
+    """The mean of all values, as one element; nan without samples."""
+    return np.full(1, arm.mean() if arm.size else np.nan)
 
 
 def _block_sums(x: Floats, length: int) -> Floats:
@@ -181,9 +229,20 @@ def _paired(
     if not np.all(np.isfinite(ratios)):
         return Comparison(seen, None, n, length, n // length, none, f"in some resamples the figure {AMONG_FAILED}")
     ratios.sort()
-    tail = (1 - level) / 2
-    interval = Interval(lo=quantile(ratios, tail), hi=quantile(ratios, 1 - tail), level=level, method=METHOD)
+    interval = _stretched(seen, ratios, level, n // length)
     return Comparison(seen, interval, n, length, n // length, ratios)
+
+
+def _stretched(seen: float, ratios: Floats, level: float, blocks: int) -> Interval:
+    """The percentile interval, its distance from ``seen`` stretched for ``blocks`` blocks; never narrowed."""
+    tail = (1 - level) / 2
+    lo, hi = quantile(ratios, tail), quantile(ratios, 1 - tail)
+    factor = t_quantile(1 - tail, blocks - 1) / NormalDist().inv_cdf(1 - tail) * math.sqrt(blocks / (blocks - 1))
+    if lo > 0 and seen > 0:
+        wide = seen * (lo / seen) ** factor, seen * (hi / seen) ** factor
+    else:
+        wide = seen + (lo - seen) * factor, seen + (hi - seen) * factor
+    return Interval(lo=min(lo, wide[0]), hi=max(hi, wide[1]), level=level, method=METHOD)
 
 
 def _ratio(baseline: Floats, candidate: Floats) -> Floats:

@@ -27,24 +27,28 @@ ISSUE_RATE = 0.98
 SLIP_NS = 1_000_000
 SLIP_SHARE = 0.05
 
-GateName = Literal["load-generator", "samples", "complete", "successes"]
+GateName = Literal["load-generator", "samples", "effective-samples", "complete", "successes"]
 
 
 class Gate(msgspec.Struct, frozen=True):
-    """One check: ``text`` says what was seen, passed or not; ``fix`` what to do when it was not."""
+    """One check: ``text`` says what was seen, passed or not; ``fix`` what to do when it was not.
+
+    ``decides`` False: a failure weakens a percentile (it is indicative) without making the run unusable.
+    """
 
     name: GateName
     passed: bool
     text: str
     figures: tuple[str, ...]
     fix: str = ""
+    decides: bool = True
 
 
 def gates(trace: Trace, seconds: Floats, sla: Sla) -> tuple[Gate, ...]:
     """All gates of one run; ``seconds`` are its latencies in order of arrival."""
     return (
         _load_generator(trace, seconds, sla),
-        _samples(trace, seconds, sla),
+        *_samples(trace, seconds, sla),
         _complete(trace),
         _successes(trace, seconds),
     )
@@ -71,19 +75,22 @@ def _load_generator(trace: Trace, seconds: Floats, sla: Sla) -> Gate:
     )
 
 
-def _samples(trace: Trace, seconds: Floats, sla: Sla) -> Gate:
-    q = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "goodput": 0.95}[sla.metric]
-    worth = effective_samples(seconds, q)
+def _samples(trace: Trace, seconds: Floats, sla: Sla) -> tuple[Gate, Gate]:
+    worth = effective_samples(seconds, {"p50": 0.5, "p95": 0.95, "p99": 0.99, "goodput": 0.95}[sla.metric])
     figures = (f"replay.{trace.run.id}.{sla.metric}",)
+    few = f"{worth.samples} requests; {sla.metric} needs at least {worth.needed}, were they independent"
+    enough = worth.samples >= worth.needed
+    fix = f"replay at least {worth.needed} requests"
     if worth.effective is None:
-        return Gate(
-            "samples", False, f"{sla.metric} cannot be assessed: {worth.reason}", figures, "replay more requests"
-        )
-    text = (
-        f"{sla.metric} rests on {worth.effective:.0f} effective samples of {worth.samples}; {worth.needed} are needed"
+        rests = f"the worth of the samples behind {sla.metric} cannot be assessed: {worth.reason}"
+    else:
+        rests = f"{sla.metric} rests on {worth.effective:.0f} effective samples of {worth.samples}"
+        rests += f"; {worth.needed} are needed, until then it is indicative"
+        fix = f"replay about {math.ceil(worth.samples * worth.needed / worth.effective)} requests"
+    return (
+        Gate("samples", enough, few, figures, fix),
+        Gate("effective-samples", worth.enough, rests, figures, fix, decides=False),
     )
-    asked = math.ceil(worth.samples * worth.needed / worth.effective) if worth.effective else worth.needed
-    return Gate("samples", worth.enough, text, figures, f"replay about {asked} requests")
 
 
 def _complete(trace: Trace) -> Gate:

@@ -22,6 +22,13 @@ from trimtab.evidence._figures import percent
 TOLERANCE = 0.10
 DRIFT = 0.05
 
+_MEANINGS: dict[LossCause, str] = {
+    "cold": "the traffic brings shapes that were not run before",
+    "premium": "a faster entry is known for these shapes",
+    "padding": "the shapes lie well below the dims that they run at",
+    "interference": "batches run slower than their profile",
+    "unprofiled": "shapes run that no profile knows",
+}
 _ACTIONS: dict[LossCause, str] = {
     "cold": "refit the entries to the shapes seen, and warm these at start",
     "premium": "send these shapes to the faster entry that the reference set already holds",
@@ -56,7 +63,7 @@ def interpret(score: Score, gain: Figure | None, trend: tuple[float, float] | No
         return _say(f"{figures}: the mapping fits its traffic{won}", "keep the plan", "observability")
     if not low(promise):
         cause = max(score.loss, key=lambda name: score.loss[name].value or 0.0)
-        text = f"{figures}: the traffic left what the mapping was made for, most of it lost to {cause}{won}"
+        text = f"{figures}: {_MEANINGS[cause]}, {cause} is the largest loss ({percent(score.loss[cause].value)}){won}"
         return _say(text, _ACTIONS[cause], "runtime")
     if not low(mapping):
         return _say(f"{figures}: the profile no longer holds{won}", "profile the plan again", "compiler")
