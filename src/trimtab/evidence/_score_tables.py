@@ -18,7 +18,7 @@ from trimtab.evidence._latency_tables import table, window_edges
 from trimtab.evidence._parts import unique_rows
 from trimtab.evidence._split import Int
 from trimtab.evidence.batches import Batches, Bool
-from trimtab.evidence.bootstrap import aa_floor
+from trimtab.evidence.floor import aa_floor
 from trimtab.evidence.latency import PERCENTILES, latencies, over_replays
 from trimtab.evidence.stats import Floats, quantile
 

@@ -1,4 +1,4 @@
-"""Paired block bootstrap, and the A/A floor: when is a difference between two runs a difference?
+"""Paired block bootstrap: when is a difference between two runs on the same arrivals a difference?
 
 Theory
 ------
@@ -14,11 +14,7 @@ narrow, so its distance from the ratio is stretched, on the log scale, by t / z 
 k blocks that a mean has. A ratio of means that is not positive in every resample is stretched on its own scale.
 
 *Several replays an arm* come as rows: a block is taken from every replay of both arms. That does not show how replays
-differ from one another; the floor does.
-
-*A/A floor.* The set of within-plan differences of replays, larger / smaller - 1 (latency) or the difference (shares).
-Its value is their 0.95-quantile by order statistic: with fewer than 20 differences, the largest. With fewer than 3
-replays an arm it is provisional, and nothing may pass against it.
+differ from one another; the floor (:mod:`trimtab.evidence.floor`) does.
 
 Measured false alarms of a nominal 5 % (A/A pairs of 6,000 requests, one worker, Poisson arrivals, service jitter 10 %):
 p95 4 % and p99 6 % at utilisation 0.75; 11 % and 18 % at 0.9, where ``caution`` says that the percentile has too few
@@ -29,18 +25,15 @@ Limits: a quantile among failed requests (+inf) has no ratio: such arms are comp
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from statistics import NormalDist
-from typing import Literal
 
 import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trimtab.domain.figure import Interval
-from trimtab.domain.trace import RunInfo
 from trimtab.evidence.stats import Floats, effective_samples, quantile, rank, relaxation_requests, t_quantile
 
 MIN_BLOCKS = 20
@@ -265,49 +258,3 @@ def _draws(n: int, length: int, resamples: int, replays: int, rng: np.random.Gen
     offsets = np.arange(length)
     for i in range(0, resamples, chunk):
         yield ((starts[i : i + chunk, :, None] + offsets).reshape(-1, blocks * length)[:, :n]) % n
-
-
-class Floor(msgspec.Struct, frozen=True):
-    """The A/A floor of one metric: ``value`` None = one replay only. ``provisional`` = nothing may pass against it."""
-
-    value: float | None
-    differences: tuple[float, ...]
-    replays: int
-    kind: Literal["relative", "absolute"]
-    reason: str = ""
-
-    @property
-    def provisional(self) -> bool:
-        return self.value is None or bool(self.reason)
-
-
-def aa_floor(arms: Sequence[Sequence[float]], kind: Literal["relative", "absolute"] = "relative") -> Floor:
-    """The floor from one metric's values, one sequence an arm, one value a fresh replay.
-
-    ``relative``: larger / smaller - 1 (latencies); ``absolute``: the difference (shares, rates that may be 0).
-    """
-    differences = []
-    for arm in arms:
-        for x, y in itertools.combinations(arm, 2):
-            lo, hi = min(x, y), max(x, y)
-            differences.append(hi - lo if kind == "absolute" else (hi / lo - 1 if lo > 0 else math.inf))
-    replays = min((len(arm) for arm in arms), default=0)
-    if not differences:
-        return Floor(None, (), replays, kind, "one replay an arm: no difference to see")
-    if not all(math.isfinite(d) for d in differences):
-        return Floor(None, tuple(differences), replays, kind, "the figure falls among failed requests in a replay")
-    reason = "" if replays >= 3 else f"provisional: {replays} replays an arm, 3 are needed"
-    return Floor(quantile(differences, 0.95), tuple(sorted(differences)), replays, kind, reason)
-
-
-def incomparable(a: RunInfo, b: RunInfo) -> tuple[str, ...]:
-    """Why two runs must not be compared: the names of what differs; empty = comparable."""
-    same = {
-        "workload": a.workload_sha256 == b.workload_sha256,
-        "envelope": a.envelope_sha256 == b.envelope_sha256,
-        "versions": a.versions == b.versions,
-        "start state": a.start_state == b.start_state,
-        "source": a.source == b.source,
-        "slice": a.slice == b.slice,
-    }
-    return tuple(name for name, equal in same.items() if not equal)

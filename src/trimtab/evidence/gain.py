@@ -27,7 +27,8 @@ from trimtab.domain.figure import Figure, Interval
 from trimtab.domain.study import Metric, Sla
 from trimtab.domain.trace import Trace
 from trimtab.evidence._figures import Desk
-from trimtab.evidence.bootstrap import Comparison, Floor, incomparable, paired_mean, paired_quantile
+from trimtab.evidence.bootstrap import Comparison, paired_mean, paired_quantile
+from trimtab.evidence.floor import Floor, incomparable
 from trimtab.evidence.latency import PERCENTILES, latencies, misses
 from trimtab.evidence.stats import Floats, relaxation_requests
 
