@@ -34,6 +34,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trimtab.domain.figure import Interval
+from trimtab.evidence.floor import Floor as Floor
+from trimtab.evidence.floor import aa_floor as aa_floor
+from trimtab.evidence.floor import incomparable as incomparable
 from trimtab.evidence.stats import Floats, effective_samples, quantile, rank, relaxation_requests, t_quantile
 
 MIN_BLOCKS = 20
