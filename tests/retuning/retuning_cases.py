@@ -52,17 +52,14 @@ class Recorded:
         return warm + 15 * MS if warm and first_seen else warm
 
 
-def trace(latency_ms: Any, *, plan: str = "today", width: int = 100) -> Trace:
-    """A run of one request every 10 ms; inf = failed. One batch a request, its worker busy for the whole latency."""
-    latency = np.asarray(latency_ms, dtype=np.float64)
-    failed = np.isinf(latency)
-    scheduled = np.arange(latency.size, dtype=np.int64) * 10 * MS
-    done = scheduled + np.where(failed, 0, np.where(failed, 0, latency) * MS).astype(np.int64)
-    requests = Table({"scheduled": scheduled, "done": done, "error": failed.astype(np.int8)})
-    batches = empty({**BATCH_COLUMNS, "exec.width": "int64"}, latency.size)
-    batches["dispatched"][:], batches["started"][:] = scheduled, scheduled
+def from_times(scheduled: Any, started: Any, done: Any, error: Any = 0, *, plan: str = "today") -> Trace:
+    """A run of one batch a request: dispatched and started at ``started``, ended and done at ``done``, all in ns."""
+    n = len(scheduled)
+    requests = Table({"scheduled": scheduled, "done": done, "error": np.broadcast_to(error, n).astype(np.int8)})
+    batches = empty({**BATCH_COLUMNS, "exec.width": "int64"}, n)
+    batches["dispatched"][:], batches["started"][:] = started, started
     batches["ended"][:], batches["done"][:] = done, done
-    batches["executed_size"][:], batches["entry"][:], batches["exec.width"][:] = 1, 0, width
+    batches["executed_size"][:], batches["entry"][:], batches["exec.width"][:] = 1, 0, 100
     info = RunInfo(
         id="r", plan=plan, slice="tune", source="simulated", workload_sha256="w", envelope_sha256="e",
         start_state="fresh", seed=1, workers=1, cores=(1,), driver_core=0,
@@ -71,6 +68,15 @@ def trace(latency_ms: Any, *, plan: str = "today", width: int = 100) -> Trace:
         run=info, dim_names=("width",), streams=("s",), entries=("any",), details=(),
         requests=requests, batches=batches, marks=empty(MARK_COLUMNS), samples=empty(SAMPLE_COLUMNS),
     )  # fmt: skip
+
+
+def trace(latency_ms: Any, *, plan: str = "today") -> Trace:
+    """A run of one request every 10 ms with these latencies; inf = failed."""
+    latency = np.asarray(latency_ms, dtype=np.float64)
+    failed = np.isinf(latency)
+    scheduled = np.arange(latency.size, dtype=np.int64) * 10 * MS
+    done = scheduled + (np.where(failed, 0.0, latency) * MS).astype(np.int64)
+    return from_times(scheduled, scheduled, done, failed, plan=plan)
 
 
 def noisy(seed: int, n: int, scale: float) -> Any:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from trimtab.domain.trace import RunInfo, Trace
 from trimtab.domain.workload import Slice, Workload
-from trimtab.evidence.bootstrap import incomparable
+from trimtab.evidence.floor import incomparable
 from trimtab.evidence.stats import Floats
 
 HELD_OUT = "held-out"

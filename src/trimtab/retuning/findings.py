@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from trimtab.domain.figure import Cell, Figure, Finding, Findings, Interval, Series
@@ -186,7 +187,7 @@ def size_sentence(sizing: Sizing, sla: Sla) -> str:
     text += ", extrapolated beyond the cores replayed here)" if row.extrapolated else ")"
     if sizing.stops_at is None:
         return f"{text}."
-    return f"{text}, up to {sizing.stops_at:.2f} times the rate."
+    return f"{text}, up to {'at least ' if sizing.beyond else ''}{sizing.stops_at:.2f} times the rate."
 
 
 def _count(cores: int) -> str:
@@ -278,5 +279,9 @@ def _series(
     id_: str, rows: Sequence[Row], units: Mapping[str, str], scope: str, artifact: str, note: str = ""
 ) -> Series:
     names = list(dict.fromkeys(name for row in rows for name in row))
-    columns = {name: tuple(row.get(name) for row in rows) for name in names}
+    columns = {name: tuple(_known(row.get(name)) for row in rows) for name in names}
     return Series(id=id_, columns=columns, units=dict(units), scope=scope, artifact=artifact, note=note)
+
+
+def _known(cell: Cell) -> Cell:
+    return None if isinstance(cell, float) and math.isnan(cell) else cell

@@ -47,13 +47,15 @@ class SizeRow:
 class Sizing:
     """``needed`` None = none of the counts tried is enough. ``margin`` = share of the bound that is left at that count.
 
-    ``stops_at`` = the rate multiple up to which ``needed`` cores meet the SLA (None: not asked, or beyond the search).
+    ``stops_at`` = the rate multiple up to which ``needed`` cores meet the SLA; ``beyond`` = it was still met at the end
+    of the search.
     """
 
     rows: tuple[SizeRow, ...]
     needed: int | None
     margin: float | None
     stops_at: float | None
+    beyond: bool = False
 
 
 def size(
@@ -68,8 +70,8 @@ def size(
     if not enough:
         return Sizing(rows, None, None, None)
     first = enough[0]
-    load = carries(with_cores(plan, first.cores), workload, sla, run, highest=highest)
-    return Sizing(rows, first.cores, _margin(first.value, sla), load)
+    load = carries(with_cores(plan, first.cores), workload, sla, run, lowest=1.0, highest=highest)
+    return Sizing(rows, first.cores, _margin(first.value, sla), load, load == highest)
 
 
 def with_cores(plan: Plan, cores: int) -> Plan:

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from trimtab.domain.figure import Interval
 from trimtab.domain.study import Guard, Sla
 from trimtab.domain.verdict import CellRole, CellStatus, MatrixCell
-from trimtab.evidence.bootstrap import Floor
+from trimtab.evidence.floor import Floor
 from trimtab.evidence.stats import Floats, effective_samples, holm, requests_needed
 from trimtab.retuning import _metric as metric
 from trimtab.retuning.arms import CONDITIONS, HELD_OUT, NORMAL, Arms
