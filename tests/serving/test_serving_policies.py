@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from serving_kit import ANY, NO_PROMISE, SMALL, machine_of, plan_of
+from serving_kit import ANY, NO_PROMISE, SMALL, load, machine_of, plan_of, run
 
 from trimtab.domain.events import Arrived
 from trimtab.domain.plan import BatchPolicy, Plan, ServePolicy
@@ -78,3 +78,16 @@ def test_sizes_stop_at_what_an_entry_was_compiled_for() -> None:
 def test_warm_shapes_go_to_the_entry_that_would_run_them() -> None:
     plan = plan_of(SMALL, ANY, warm=((1, 60), (1, 70), (2, 150), (4, 100)))
     assert machine_of(plan, ready=False).rules.warm == {"small": ((1, 100), (4, 100)), "any": ((2, 150),)}
+
+
+def test_a_new_policy_is_one_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pairs only, the widest first, on the last worker."""
+    monkeypatch.setitem(BATCH, "pairs", lambda times, policy: (times[1] if len(times) > 1 else times[0] + 1000, 2))
+    monkeypatch.setitem(ORDER, "widest", lambda arrival, route, predictor: -arrival.dims[0])
+    monkeypatch.setitem(PLACE, "last", lambda stream, workers: (workers - 1,))
+    serve = ServePolicy(batch=BatchPolicy(kind="pairs", max_size=2), order="widest", placement="last", workers=3)
+    plan: Plan = msgspec.structs.replace(plan_of(ANY), serve=serve)
+    trace = run(load([0, 1, 2, 3, 4, 5], widths=[9, 7, 8, 300, 200, 100]), plan, lambda batch: 20)
+    assert trace.batches["worker"].tolist() == [2, 2, 2]
+    assert trace.requests["batch"].tolist() == [0, 0, 2, 1, 1, 2]
+    assert trace.requests["batched"].tolist() == [1, 1, 5, 3, 4, 5]

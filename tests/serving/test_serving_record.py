@@ -22,6 +22,7 @@ from trimtab.domain.events import (
     WorkerUp,
 )
 from trimtab.domain.trace import MARK_KINDS, Table
+from trimtab.errors import RunError
 from trimtab.serving.record import Recorder, Row, Sink, columns, schemas
 
 WORKLOAD = load([0, 10, 20, 30, 40, 50], widths=[150, 160, 401, 170, 180, 190], streams=[0, 1, 2, 3, 0, 1])
@@ -134,6 +135,14 @@ def test_pace_and_warm_up_are_intervals_with_their_values() -> None:
     ]  # fmt: skip
     assert [mark[3:] for mark in marks if not np.isnan(mark[3])] == [(300.0, 400.0)]
     assert trace.details == ("hang", "any: no memory")
+
+
+def test_a_driver_that_marks_nonsense_is_stopped() -> None:
+    note = recorder()
+    with pytest.raises(RunError, match="worker 0 is not pacing"):
+        note.pace(0, 1.0, 2.0)
+    with pytest.raises(RunError, match="no mark is called 'lunch'"):
+        note.note(Occupied(1, 0, "lunch"), [])
 
 
 def test_samples_keep_what_can_be_read() -> None:

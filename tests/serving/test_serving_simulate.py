@@ -132,17 +132,34 @@ def test_the_warm_list_is_seen_and_the_rest_is_not() -> None:
     assert rows(trace.batches, "first_seen", "changed") == [(False, False), (True, True), (False, False)]
 
 
-def test_promises_come_from_the_profile_and_draws_from_its_ratios() -> None:
-    profile = CompileProfile(
+def line(*ratios: float) -> CompileProfile:
+    """10 ns a pixel from 100 to 200, first runs 500 or 700 ns longer."""
+    return CompileProfile(
         plan="p", entry="any", backend="null", versions={}, options=CompileOptions(), compile_ns=1, memory_bytes=1,
         peak_bytes=1, inspection=Inspection(executed=(1, 100), operators=(), operators_before=0),
-        timings=(
-            ShapeTiming(executed=(1, 100), first_ns=1500, wall_ns=(1000, 1000, 1000), cpu_ns=(1, 1, 1)),
-            ShapeTiming(executed=(1, 200), first_ns=2700, wall_ns=(2000, 2000, 2000), cpu_ns=(1, 1, 1)),
+        timings=tuple(
+            ShapeTiming(executed=(1, w), first_ns=first, wall_ns=tuple(round(10 * w * r) for r in ratios), cpu_ns=(1,))
+            for w, first in ((100, 1500), (200, 2700))
         ),
     )  # fmt: skip
+
+
+def test_the_seed_decides_the_run() -> None:
     plan = plan_of(ANY)
-    costs = CostModel.from_profiles([profile], plan.compile.entries)
+    costs = CostModel.from_profiles([line(0.8, 0.9, 1.0, 1.1, 1.2)], plan.compile.entries)
+    workload = load([1000 * i for i in range(40)], widths=[100 + i for i in range(40)])
+
+    def ends(seed: int) -> bytes:
+        trace = simulate(workload, plan, Router(plan.compile), costs, ProfileService(costs, seed), info(1))
+        return trace.requests["ended"].tobytes()
+
+    assert ends(3) == ends(3)
+    assert ends(3) != ends(4)
+
+
+def test_promises_come_from_the_profile_and_draws_from_its_ratios() -> None:
+    plan = plan_of(ANY)
+    costs = CostModel.from_profiles([line(1, 1, 1)], plan.compile.entries)
     workload = load([0, 10_000, 20_000], widths=[150, 150, 400])
     trace = simulate(workload, plan, Router(plan.compile), costs, ProfileService(costs, 1), info(1))
     assert rows(trace.batches, "promised", "expected", "ended") == [

@@ -46,6 +46,7 @@ from trimtab.domain.trace import (
     Trace,
 )
 from trimtab.domain.workload import Workload
+from trimtab.errors import RunError
 
 Row: TypeAlias = tuple[Any, ...]
 Sink: TypeAlias = Callable[[str, Sequence[Row]], None]
@@ -130,6 +131,8 @@ class Recorder:
 
     def pace(self, worker: int, compute_ns: float, stream_ns: float) -> None:
         """What the pace kernel measured; call it between the worker's Occupied and Released with label ``pace``."""
+        if (worker, "pace") not in self._busy:
+            raise RunError(f"worker {worker} is not pacing", where="driver", fix="send Occupied first")
         start, _, _ = self._busy[worker, "pace"]
         self._busy[worker, "pace"] = (start, compute_ns, stream_ns)
 
@@ -245,6 +248,10 @@ class Recorder:
                 detail = f"{event.entry}: {event.message}"
                 self._mark(event.t, event.t, "entry-failed", event.worker, detail=detail)
             case Occupied():
+                if event.label not in _MARK:
+                    raise RunError(
+                        f"no mark is called {event.label!r}", where="driver", fix=f"use one of {', '.join(MARK_KINDS)}"
+                    )
                 self._busy[event.worker, event.label] = (event.t, _NAN, _NAN)
             case Released():
                 self._release(event.t, event.worker, event.label)
