@@ -97,6 +97,16 @@ def pool(folder: Path) -> ModelFile:
     return write(folder, "pool", nodes, spec(inputs, (OutputSpec(name="y"),)), ("width",))
 
 
+def nonzero(folder: Path) -> ModelFile:
+    """y[2, count]: the positions of what is not zero, so an output without elements is possible."""
+    nodes = [
+        helper.make_node("NonZero", ["x"], ["positions"], name="positions"),
+        helper.make_node("Cast", ["positions"], ["y"], name="y", to=TensorProto.FLOAT),
+    ]
+    inputs = (InputSpec(name="x", shape=("batch", "width")),)
+    return write(folder, "nonzero", nodes, spec(inputs, (OutputSpec(name="y"),)), ("width",))
+
+
 def heavy(folder: Path, mib: int) -> ModelFile:
     """y[batch, rows, n] = x[batch, rows, 256] @ w, with ``mib`` MiB of weights."""
     weight = np.random.default_rng(3).normal(size=(256, mib * 1024)).astype(np.float32)

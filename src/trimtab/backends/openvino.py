@@ -9,11 +9,10 @@ is the runtime's own default and may still run a shape outside the entry's range
 to the compiler instead, and other shapes are then refused. On the text recogniser of the demo bounds changed neither
 kernels nor times nor memory.
 
-Known limit, seen with 2026.4.1: with one thread a synchronous ``infer`` loses errors that occur inside the graph,
-leaves the outputs of the previous run in place, and crashes the process when the request is destroyed. So outputs are
-marked before each run; a run that did not overwrite the mark is repeated on a second request through the asynchronous
-path, which reports the error, and the first request is kept until the process ends. (A network whose outputs are all
-empty is run twice for the same reason.)
+Two faults of 2026.4.1 shape how it is run. With one thread a synchronous ``infer`` loses errors that occur inside the
+graph: it returns the outputs of the previous run and later crashes the process. The asynchronous path reports them (8
+us a run dearer, computing on a thread of its own). And after such an error the program goes on failing for the last
+good shape, so it is compiled again before the error is passed on; its shapes are cold then.
 """
 
 from __future__ import annotations
@@ -53,10 +52,6 @@ DTYPES = {"boolean": "bool"}
 """OpenVINO's names of element types where they differ from a study's."""
 
 PROFILED_RUNS = 4
-MARK = 0xA5
-MARKED = 8
-ABANDONED: list[Any] = []
-"""Requests whose destruction would crash the process; a process that cares about memory is replaced."""
 
 
 def make() -> OpenVinoBackend:
@@ -161,8 +156,7 @@ class OpenVinoEntry:
     def __init__(self, core: Any, network: Any, model: ModelFile, entry: Entry, config: dict[str, Any]) -> None:
         self._core, self._model, self._entry, self._config = core, model, entry, config
         self._shapes = {port.get_any_name(): port.get_partial_shape() for port in network.inputs}
-        self.program = core.compile_model(network, "CPU", config)
-        self._request = self.program.create_infer_request()
+        self.program, self._request = self._start(network)
         ports = {name: i for i, port in enumerate(self.program.outputs) for name in port.get_names()}
         self._outputs = {spec.name: ports[spec.name] for spec in model.spec.outputs}
 
@@ -171,18 +165,18 @@ class OpenVinoEntry:
             raise RuntimeError("the entry is closed")
         refuse_fixed(self._model, self._entry, executed_of(self._model, inputs))
         given = {spec.name: np.ascontiguousarray(inputs[spec.name]) for spec in self._model.spec.inputs}
-        request = self._request
-        self._mark()
-        request.infer(given, share_inputs=True, share_outputs=True)
-        if self._is_marked():
-            request = self._repeat(given)
-        return {name: np.array(request.get_output_tensor(i).data) for name, i in self._outputs.items()}
+        self._request.start_async(given, share_inputs=True)
+        try:
+            self._request.wait()
+        except RuntimeError as error:
+            self.program, self._request = self._start(self._network())
+            raise RuntimeError(brief(error)) from error
+        return {name: np.array(self._request.get_output_tensor(i).data) for name, i in self._outputs.items()}
 
     def inspect(self, inputs: Arrays) -> Inspection:
         executed = executed_of(self._model, inputs)
-        network = self._core.read_model(self._model.path)
+        network = self._network()
         before = {op.get_friendly_name() for op in network.get_ops() if computes(op)}
-        network.reshape(self._shapes)
         config = self._config | {"PERF_COUNT": True}
         profiled = OpenVinoEntry(self._core, network, self._model, self._entry, config)
         for _ in range(PROFILED_RUNS):
@@ -195,31 +189,14 @@ class OpenVinoEntry:
     def close(self) -> None:
         self._request = self.program = None
 
-    def _repeat(self, given: Arrays) -> Any:
-        """Run on a second request that does report errors; on an error, go on with a third one next time."""
-        second = self.program.create_infer_request()
-        try:
-            second.start_async(given, share_inputs=True)
-            second.wait()
-        except RuntimeError as error:
-            ABANDONED.append(self._request)
-            self._request = self.program.create_infer_request()
-            raise RuntimeError(brief(error)) from error
-        return second
+    def _network(self) -> Any:
+        network = self._core.read_model(self._model.path)
+        network.reshape(self._shapes)
+        return network
 
-    def _mark(self) -> None:
-        for i in self._outputs.values():
-            _head(self._request.get_output_tensor(i))[:] = MARK
-
-    def _is_marked(self) -> bool:
-        """Whether every output still carries its mark (an empty one proves nothing, so it counts as marked)."""
-        heads = (_head(self._request.get_output_tensor(i)) for i in self._outputs.values())
-        return all(bool((head == MARK).all()) for head in heads)
-
-
-def _head(tensor: Any) -> NDArray[np.uint8]:
-    """The bytes of a tensor's first few elements, in place."""
-    return tensor.data.reshape(-1)[:MARKED].view(np.uint8)  # type: ignore[no-any-return]
+    def _start(self, network: Any) -> tuple[Any, Any]:
+        program = self._core.compile_model(network, "CPU", self._config)
+        return program, program.create_infer_request()
 
 
 def _config(options: CompileOptions) -> dict[str, Any]:
