@@ -45,7 +45,8 @@ class Formula:
 
 @dataclass(frozen=True)
 class Scene:
-    """Traffic and what may go wrong. Per-request ns arrays apply to the batch whose first member the request is.
+    """Traffic and what may go wrong. Per-request ns arrays apply to the batch whose first member the request is;
+    ``lag`` is how long the scheduler sleeps before it sends that batch.
 
     ``padded`` False: batches still run, and are first seen, at the bucket's dims, but cost what their members' true
     dims would.
@@ -65,6 +66,7 @@ class Scene:
     interference: Int | None = None
     off_core: Int | None = None
     dispatch: Int | None = None
+    lag: Int | None = None
     reference: Formula = field(default_factory=Formula)
 
     def without(self, absent: Collection[str]) -> Scene:
@@ -75,7 +77,7 @@ class Scene:
             "interference": {"interference": None},
             "off_core": {"off_core": None},
             "cold": {"cold": 0},
-            "dispatch": {"dispatch": None},
+            "dispatch": {"dispatch": None, "lag": None},
             "imbalance": {"eligible": ()},
             "hold": {"hold": 0},
         }
@@ -161,6 +163,7 @@ def simulate(scene: Scene) -> Trace:
         worker = min(classes.sets[k], key=free.__getitem__)
         batch = classes.take(k, start)
         size, head = len(batch), batch[0]
+        start += _drawn(scene.lag, head)
         dim = max(int(scene.dims[i]) for i in batch)
         dim = -(-dim // scene.bucket) * scene.bucket
         first = scene.cold > 0 and (size, dim) not in seen[worker]
