@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 
 from msgspec.structs import replace
+from sample_findings import figure, replay, score, series, workload
 
 from trimtab.domain.envelope import Assumptions, Envelope, EnvelopeCheck, Pace
-from trimtab.domain.figure import Cell, Figure, Finding, Findings, Interval, Series
+from trimtab.domain.figure import Finding, Findings, Interval
 from trimtab.domain.packet import Manifest, ManifestFile, Record
 from trimtab.domain.plan import CompileSpec, Entry, Plan, ServePolicy
 from trimtab.domain.profile import CompileFailure, CompileOptions, CompileProfile, Inspection, Operator, ShapeTiming
@@ -73,56 +74,8 @@ def study(name: str = "ocr-receipts") -> Study:
     )
 
 
-def figure(
-    id: str,  # noqa: A002 - the word of the noun
-    value: float | None,
-    unit: str,
-    lo: float | None = None,
-    hi: float | None = None,
-    **more: object,
-) -> Figure:
-    interval = None if lo is None or hi is None else Interval(lo=lo, hi=hi, method="invented")
-    base = {"samples": 3312, "scope": "held-out", "artifact": "traces/held-out-1/requests.parquet"}
-    return Figure(id=id, value=value, unit=unit, interval=interval, **(base | more))  # type: ignore[arg-type]
-
-
-def series(id: str, rows: list[dict[str, Cell]], artifact: str = "traces", **more: object) -> Series:  # noqa: A002
-    columns = {key: tuple(row[key] for row in rows) for key in rows[0]}
-    return Series(id=id, columns=columns, artifact=artifact, **more)  # type: ignore[arg-type]
-
-
-def _knots(tail: float) -> float:
-    """A curve through the percentiles that the figures give for plan today, ms."""
-    xs = (0.0, 0.301, 1.0, 1.301, 2.0, 3.0, 4.0)
-    ys = (2.1, 9.9, 44.0, 72.4, 118.0, 236.0, 330.0)
-    k = next(i for i in range(len(xs) - 1) if tail <= xs[i + 1])
-    return ys[k] + (ys[k + 1] - ys[k]) * (tail - xs[k]) / (xs[k + 1] - xs[k])
-
-
-def replay() -> Findings:
-    curve: list[dict[str, Cell]] = []
-    for plan, scale in (("today", 1.0), ("refit-4", 0.56)):
-        for run in range(3):
-            for k in range(64):
-                tail = 3.52 * k / 63
-                ms = scale * _knots(tail) * (1 + 0.04 * (run - 1) * tail)
-                curve.append({"run": f"{plan}-{run + 1}", "plan": plan, "tail": tail, "latency": ms})
-    figures = []
-    for plan, values in (("", (9.9, 72.4, 118.0, 236.0)), ("refit-4.", (8.4, 41.2, 66.0, 127.0))):
-        for name, value in zip(("p50", "p95", "p99", "p99.9"), values, strict=True):
-            ends = (value * 0.95, value * 1.06) if name != "p99.9" else (None, None)
-            figures.append(figure(f"replay.{plan}{name}", value, "ms", *ends))
-    figures += [figure(f"replay.floor.{name}", v, "share") for name, v in (("p50", 0.03), ("p95", 0.06), ("p99", 0.09))]
-    return Findings(
-        stage="replay",
-        headline="Plan today: p95 72.4 ms, p99 118 ms (p50 9.9 ms) over 3312 scheduled requests, 3 replays.",
-        figures=tuple(figures),
-        series=(series("replay.quantiles", curve),),
-    )
-
-
 def cell(metric: str, role: str, status: str, change: float, lo: float, hi: float, **more: object) -> MatrixCell:
-    base = {"slice": "held-out", "condition": "normal", "floor": 0.06, "samples": 3312}
+    base = {"slice": "held-out", "condition": "as recorded", "floor": 0.06, "samples": 3312}
     values = base | more
     name = f"{values['slice']}.{values['condition']}.{metric}"
     return MatrixCell(
@@ -196,7 +149,7 @@ def verdict(decision: str = "ship", reason: str = "") -> Verdict:
         decision=decision,  # type: ignore[arg-type]
         reason=reason,  # type: ignore[arg-type]
         sentence="Ship: the primary cell and all guards pass.",
-        deciding=("held-out.normal.p95",),
+        deciding=("held-out.as recorded.p95",),
         cells=cells(),
         scope=("held-out traffic of the recorded day", "openvino 2026.3.0 on two cores"),
         not_covered=("a cold start", "widths above 960 px"),
@@ -289,7 +242,7 @@ def ship() -> Record:
     """Everything there is, and a change that helps."""
     return Record(
         study=study(),
-        findings={"replay": replay()},
+        findings={"workload": workload(), "replay": replay(), "score": score()},
         envelope=envelope(),
         checks=checks(),
         plans=(TODAY, REFIT),

@@ -29,8 +29,8 @@ class Arms(Noun, frozen=True, kw_only=True):
 
 
 def unit_of(metric: str) -> str:
-    """Latencies are stored in ms, everything else as a share."""
-    return "ms" if metric in PERCENTILES else "share"
+    """Latencies are stored in ms, peak memory in MiB, everything else as a share."""
+    return "ms" if metric in PERCENTILES else "MiB" if metric == "memory" else "share"
 
 
 def arms(book: Book, metric: str) -> Arms:
@@ -39,13 +39,15 @@ def arms(book: Book, metric: str) -> Arms:
     static = book.figure(f"replay.{metric}")
     adapted = book.figure(f"replay.{book.candidate.id}.{metric}") if book.candidate else None
     floor = book.figure(f"replay.floor.{metric}")
+    before = cell.baseline if cell and cell.baseline is not None else _value(static)
+    after = cell.candidate if cell and cell.candidate is not None else _value(adapted)
     return Arms(
         metric=metric,
         unit=unit_of(metric),
-        static=cell.baseline if cell and cell.baseline is not None else _value(static),
-        adapted=cell.candidate if cell and cell.candidate is not None else _value(adapted),
-        static_interval=static.interval if static else None,
-        adapted_interval=adapted.interval if adapted else None,
+        static=before,
+        adapted=after,
+        static_interval=_around(before, static),
+        adapted_interval=_around(after, adapted),
         change=cell.change if cell else None,
         interval=cell.interval if cell else None,
         floor=cell.floor if cell and cell.floor is not None else _value(floor),
@@ -73,6 +75,12 @@ def touches(interval: Interval | None, floor: float | None) -> bool:
         return True
     edge = abs(floor) if floor is not None else 0.0
     return interval.lo <= edge and interval.hi >= -edge
+
+
+def _around(value: float | None, figure: Figure | None) -> Interval | None:
+    """The interval of the replays' figure, where it speaks of the same value as the matrix."""
+    interval = figure.interval if figure else None
+    return interval if interval and value is not None and interval.lo <= value <= interval.hi else None
 
 
 class Scale(Noun, frozen=True, kw_only=True):
@@ -118,7 +126,7 @@ def _whisker(to: Scale, interval: Interval | None, look: str) -> list[Mark]:
 
 
 def change_cell(to: Scale, item: Arms) -> Cell:
-    """The strip of one metric's change; the reason in words where there is none."""
+    """The strip of one metric's change; or what the values stand for without one."""
     if item.change is None:
-        return Cell(text=item.note, look="muted")
+        return Cell(text="this run", look="muted")
     return Cell(strip=change_strip(to, item.change, item.interval, item.floor, "open" if item.open else ""))

@@ -11,6 +11,9 @@ from trimtab.domain.packet import Record
 from trimtab.domain.plan import Plan
 from trimtab.domain.verdict import ROLE_TITLES, MatrixCell
 
+Values = dict[str, Cell]
+"""One row of a series, by column."""
+
 
 class Book:
     """The only way in which a section looks into a Record. What is absent reads as None, or as an empty tuple."""
@@ -82,7 +85,7 @@ def length(series: Series) -> int:
     return len(next(iter(series.columns.values()))) if series.columns else 0
 
 
-def each(series: Series) -> Iterator[dict[str, Cell]]:
+def each(series: Series) -> Iterator[Values]:
     """The rows of a series."""
     for cells in zip(*series.columns.values(), strict=True):
         yield dict(zip(series.columns, cells, strict=True))

@@ -14,8 +14,11 @@ from trimtab.domain.figure import Cell, Series
 from trimtab.report.page import Chart, Spec
 from trimtab.report.palette import colour
 
-AXIS_ROOM = 44
-"""Pixels kept for the labels of a vertical axis."""
+ROOM = {"left": 52, "right": 12, "top": 16, "bottom": 22}
+"""Pixels around the plot for axis labels; text that needs more spills over and never moves the plot."""
+
+WIDTH = 640
+"""Pixels that a chart has where nobody says otherwise; the page gives it the width of its column."""
 
 Datum = dict[str, Any]
 
@@ -38,13 +41,10 @@ def config() -> Spec:
         "background": "transparent",
         "font": "Inter, system-ui, sans-serif",
         "aria": False,
-        "padding": 0,
         "view": {"stroke": None},
         "axis": axis,
         "axisX": {"grid": False, "domain": True, "labelFlush": True},
         "axisY": {
-            "minExtent": AXIS_ROOM,
-            "maxExtent": AXIS_ROOM,
             "titleAngle": 0,
             "titleAnchor": "end",
             "titleAlign": "right",
@@ -69,14 +69,20 @@ def rows(series: Series, **rename: str) -> list[Datum]:
     return [dict(zip(names, cells, strict=True)) for cells in zip(*columns, strict=True)]
 
 
-def chart(id: str, layers: Sequence[Spec], height: int, alt: str) -> Chart:  # noqa: A002 - the word of the noun
-    """Layers on common scales, as wide as the column."""
+def chart(
+    id: str,  # noqa: A002 - the word of the noun
+    layers: Sequence[Spec],
+    height: int,
+    alt: str,
+    room: Mapping[str, int] | None = None,
+) -> Chart:
+    """Layers on common scales, as wide as the column and ``height`` pixels high in all; ``room`` overrides ROOM."""
     spec: Spec = {
-        "width": "container",
+        "width": WIDTH,
         "height": height,
-        "autosize": {"type": "fit-x", "contains": "padding"},
+        "padding": {**ROOM, **(room or {})},
+        "autosize": {"type": "none", "contains": "padding"},
         "layer": list(layers),
-        "resolve": {"scale": {"color": "independent"}},
     }
     return Chart(id=id, spec=spec, height=height, alt=alt)
 

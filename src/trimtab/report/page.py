@@ -15,15 +15,16 @@ Spec = dict[str, Any]
 theme without drawing again."""
 
 Align = Literal["left", "right", "center"]
-Form = Literal["bar", "line", "dot", "band", "tick"]
+Form = Literal["bar", "line", "dot", "band", "tick", "text"]
 
 
 class Mark(Noun, frozen=True, kw_only=True):
-    """One mark of a strip. ``x`` and ``x2`` are per cent of the strip's width; ``look`` names palette classes."""
+    """One mark of a strip. ``x`` and ``x2`` are per cent of its width, ``y`` of its height; ``look`` names classes."""
 
     form: Form
     x: float
     x2: float = 0.0
+    y: float = 50.0
     look: str = ""
     text: str = ""
     cause: str = ""
@@ -83,7 +84,7 @@ class Grid(Noun, frozen=True, kw_only=True):
 
 
 class Chart(Noun, frozen=True, kw_only=True):
-    """A chart that fills its column's width. ``alt`` is read to those who cannot see it."""
+    """A chart as wide as the column it stands in. ``alt`` is read to those who cannot see it."""
 
     id: str
     spec: Spec

@@ -11,9 +11,33 @@ from collections.abc import Callable
 from trimtab.domain.packet import Record
 from trimtab.report.book import Book
 from trimtab.report.page import Page, Section
-from trimtab.report.sections import latency, verdict
+from trimtab.report.sections import (
+    candidates,
+    compiled,
+    envelope,
+    latency,
+    provenance,
+    score,
+    shapes,
+    simulation,
+    validation,
+    verdict,
+)
 
-SECTIONS: tuple[Callable[[Book], Section | None], ...] = (latency.section,)
+SECTIONS: tuple[Callable[[Book], Section | None], ...] = (
+    score.section,
+    latency.section,
+    shapes.section,
+    compiled.section,
+    simulation.section,
+    candidates.section,
+    validation.section,
+    envelope.section,
+    provenance.runs,
+    provenance.owners,
+    provenance.reproduce,
+    provenance.figures,
+)
 """In the order of the page. A new section is one module and one line here."""
 
 

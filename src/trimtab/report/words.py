@@ -147,6 +147,11 @@ def many(amount: int, one: str, more: str = "") -> str:
     return f"{SMALL[amount] if amount < len(SMALL) else count(amount)} {noun}"
 
 
+def short(name: str, most: int = 16) -> str:
+    """A name that fits its place, cut with an ellipsis."""
+    return name if len(name) <= most else f"{name[: most - 1]}…"
+
+
 def listed(parts: tuple[str, ...] | list[str], last: str = "and") -> str:
     """``a, b and c``."""
     if len(parts) < 2:

@@ -67,10 +67,10 @@ def _heading(book: Book, rows: list[Arms]) -> str:
 def _table(book: Book, rows: list[Arms]) -> Grid:
     pair = any(row.adapted is not None for row in rows)
     to = scale([v for row in rows for v in _reach(row)])
-    columns = [Column(label="Percentile"), Column(label=book.baseline.id, align="right")]
+    columns = [Column(label="Percentile"), Column(label=words.short(book.baseline.id), align="right")]
     if pair and book.candidate:
         columns += [
-            Column(label=book.candidate.id, align="right"),
+            Column(label=words.short(book.candidate.id), align="right"),
             Column(label="Change, paired"),
             Column(label="", align="right"),
         ]
@@ -170,7 +170,7 @@ def _primary_dots(book: Book, curves: dict[str, Curve], where: Spec, high: Spec)
         if value is None or not math.isfinite(value):
             continue
         ink = colour("static" if book.arm(plan) == "static" else "ink")
-        datum = {"tail": at, "mid": value, "text": f"{plan} {words.number(value)}"}
+        datum = {"tail": at, "mid": value, "text": f"{words.short(plan)} {words.number(value)}"}
         dot: Spec = {"type": "point", "filled": True, "size": 52, "color": ink, "opacity": 1}
         below = book.arm(plan) != "static"
         side = {"align": "left", "dx": 8, "dy": 11} if below else {"align": "right", "dx": -8, "dy": -9}

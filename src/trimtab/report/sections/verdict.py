@@ -18,6 +18,9 @@ REASONS = {
     "inconclusive": "the evidence does not decide yet.",
     "guard-failed": "a guard got worse by more than its margin.",
 }
+PLAIN = ("", "as recorded", "normal")
+"""Conditions that need no mention: the traffic as it came."""
+
 LOOKS = {"pass": "pass", "fail": "fail", "inconclusive": "open", "not-run": "not-run"}
 
 
@@ -51,9 +54,12 @@ def opening(book: Book) -> Opening | None:
 def _sentence(book: Book, verdict: Verdict) -> str:
     """The imperative move; a hold says why first."""
     proposal = book.record.proposal
-    if verdict.decision == "hold" or proposal is None:
-        return REASONS.get(verdict.reason, "") or words.ended(verdict.sentence)
-    return words.ended(proposal.move.sentence)
+    if verdict.decision == "hold":
+        said = verdict.sentence.removeprefix("Hold: ").partition(". ")[0]
+        return words.ended(said) if verdict.sentence.startswith("Hold: ") else REASONS.get(verdict.reason, "")
+    if verdict.decision == "rollback":
+        return f"to plan {proposal.baseline if proposal else book.baseline.id}."
+    return words.ended(proposal.move.sentence if proposal else verdict.sentence)
 
 
 def _situation(book: Book) -> str:
@@ -98,12 +104,12 @@ def _open_cells(verdict: Verdict) -> str:
     if failing:
         parts.append(f"It fails for {words.listed(_few(failing))}.")
     if undecided:
-        parts.append(f"{words.opened(words.listed(_few(undecided)))} {'is' if len(undecided) == 1 else 'are'} open.")
+        parts.append(f"Still open: {words.listed(_few(undecided))}.")
     return " ".join(parts)
 
 
 def _named(cell: MatrixCell) -> str:
-    condition = "" if cell.condition in ("", "normal") else f" under {cell.condition}"
+    condition = "" if cell.condition in PLAIN else f" ({cell.condition})"
     return f"{cell.metric} on {cell.slice}{condition}"
 
 
@@ -160,8 +166,8 @@ def _primary_chart(book: Book, row: Arms) -> Chart | None:
     """Both arms on one axis, with the bound, and the floor around the static one."""
     sla = book.record.study.sla
     limit = sla.goodput if sla.metric == "goodput" else sla.bound_ms
-    values = [row.static, row.adapted, limit]
-    to = scale(values, zero=False, room=0.35)
+    values = [row.static, row.adapted, limit, *_ends(row.static_interval), *_ends(row.adapted_interval)]
+    to = scale(values, zero=False, room=0.22)
     if row.static is None or abs(row.static) == float("inf"):
         return None
     share = row.unit == "share"
@@ -178,7 +184,11 @@ def _primary_chart(book: Book, row: Arms) -> Chart | None:
         book.candidate.id if book.candidate else "", 0.16, row.adapted, row.adapted_interval, "ink", where, up, to
     )
     alt = f"{row.metric}: {_from_to(row)}; {_against_bound(book, row)}"
-    return marks.chart("primary", layers, 56, alt)
+    return marks.chart("primary", layers, 78, alt, {"left": 0, "right": 8, "top": 6, "bottom": 18})
+
+
+def _ends(interval: Interval | None) -> list[float | None]:
+    return [interval.lo, interval.hi] if interval else []
 
 
 def _arm_layers(

@@ -11,7 +11,11 @@
 
   function draw(chart) {
     const host = document.getElementById("chart-" + chart.id);
-    return vegaEmbed(host, chart.spec, options).catch(function (error) {
+    const width = () => Math.max(Math.floor(host.clientWidth), 80);
+    const spec = Object.assign({}, chart.spec, { width: width() });
+    return vegaEmbed(host, spec, options).then(function (drawn) {
+      new ResizeObserver(() => drawn.view.width(width()).run()).observe(host);
+    }).catch(function (error) {
       host.className = "failed";
       host.textContent = "This chart could not be drawn: " + error.message;
       console.error(chart.id + ": " + error.message);

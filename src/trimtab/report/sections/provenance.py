@@ -1,0 +1,198 @@
+"""Runs, seeds, owners, how to check and repeat it, and every stored figure."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+
+from trimtab.domain.figure import Figure
+from trimtab.domain.packet import STAGES
+from trimtab.domain.trace import RunInfo
+from trimtab.domain.verdict import ROLES
+from trimtab.report import words
+from trimtab.report.book import Book, source
+from trimtab.report.page import Block, Cell, Code, Column, Facts, Fold, Grid, Prose, Row, Section
+
+DIGEST = 12
+"""Characters of a digest that are shown."""
+
+CLOSES_WITH = {
+    "compiler": "Design rationale with trade-offs",
+    "runtime": "Profile traces and bottleneck map",
+    "observability": "Test report and closure memo",
+}
+
+
+def runs(book: Book) -> Section | None:
+    """Which runs are behind all this, and the seeds of every source of randomness."""
+    found = book.record.runs
+    if not found:
+        return None
+    kinds = [f"{words.many(sum(run.source == kind for run in found), f'{kind} run')}" for kind in _sources(found)]
+    study = book.record.study
+    seeds: dict[str, int] = msgspec.to_builtins(study.seeds)
+    facts = Facts(
+        title="Seeds and versions",
+        pairs=(
+            *((f"Seed, {name}", str(seed)) for name, seed in seeds.items()),
+            ("Model", f"{study.model.revision} {study.model.sha256[:DIGEST]}".strip()),
+            ("Workload", found[0].workload_sha256[:DIGEST]),
+            ("Envelope", found[0].envelope_sha256[:DIGEST]),
+            ("Start state", found[0].start_state),
+        ),
+    )
+    return Section(
+        id="runs",
+        nav="Runs and seeds",
+        eyebrow="Replay",
+        heading=f"{words.opened(words.listed(kinds))} {'is' if len(found) == 1 else 'are'} behind this report.",
+        blocks=(_runs(found), facts),
+        source=source(artifact="traces/, study.toml"),
+    )
+
+
+def _sources(found: tuple[RunInfo, ...]) -> list[str]:
+    return list(dict.fromkeys(run.source for run in found))
+
+
+def _runs(found: tuple[RunInfo, ...]) -> Grid:
+    columns = (
+        Column(label="Run"),
+        Column(label="Plan"),
+        Column(label="Slice"),
+        Column(label="Source"),
+        Column(label="Workers", align="right"),
+        Column(label="Cores"),
+        Column(label="Seed", align="right"),
+        Column(label="Driver's CPU", align="right"),
+        Column(label="State"),
+    )
+    return Grid(columns=columns, rows=tuple(_run(run) for run in found))
+
+
+def _run(run: RunInfo) -> Row:
+    share = words.percent(run.driver_cpu_share) if math.isfinite(run.driver_cpu_share) else words.NOTHING
+    cores = ", ".join(str(core) for core in run.cores)
+    state = "complete" if run.complete else "broken off"
+    return Row(
+        cells=(
+            Cell(text=run.id),
+            Cell(text=run.plan),
+            Cell(text=run.slice),
+            Cell(text=run.source),
+            Cell(text=words.count(run.workers)),
+            Cell(text=f"{cores}; driver {run.driver_core}"),
+            Cell(text=str(run.seed)),
+            Cell(text=share),
+            Cell(text=state, sub=run.note),
+        )
+    )
+
+
+def owners(book: Book) -> Section | None:
+    """Who answers for what. Nothing here is signed, and it says so."""
+    named = book.record.study.owners
+    if book.record.verdict is None or not named:
+        return None
+    asked = book.record.study.signoff.require
+    columns = (
+        Column(label="Owner"),
+        Column(label="Name in the study"),
+        Column(label="Closes with"),
+        Column(label="Sign-off"),
+    )
+    rows = tuple(
+        Row(
+            cells=(
+                Cell(text=words.opened(book.owner(role))),
+                Cell(text=named.get(role, "nobody is named")),
+                Cell(text=CLOSES_WITH[role]),
+                Cell(text="required, not signed" if role in asked else "not required", look="muted"),
+            )
+        )
+        for role in ROLES
+    )
+    blocks: list[Block] = [Grid(columns=columns, rows=rows)]
+    proposal = book.record.proposal
+    if proposal is not None:
+        move = words.ended(proposal.move.sentence)
+        blocks.append(Prose(paragraphs=((f"{words.opened(book.owner(proposal.move.owner))}:", move),)))
+    return Section(
+        id="owners",
+        nav="Owners",
+        eyebrow="Packet",
+        heading="Nobody has signed this record.",
+        blocks=tuple(blocks),
+        source="A name in this table is an owner, not a signature.",
+    )
+
+
+def reproduce(book: Book) -> Section | None:
+    """How to check and to repeat it."""
+    manifest = book.record.manifest
+    if manifest is None:
+        return None
+    files = words.many(len(manifest.files), "file")
+    lines = (
+        ("trimtab verify PACKET", f"checks the hashes of {files}, offline"),
+        ("trimtab report PACKET", "shows this report in the terminal and rewrites it"),
+        ("trimtab run PACKET/study.toml --fresh", "measures everything again, from the same seeds"),
+    )
+    return Section(
+        id="reproduce",
+        nav="Reproduce",
+        eyebrow="Packet",
+        heading="Check it, or run it again from its seeds.",
+        blocks=(Code(lines=lines),),
+        source=source(f"Packet schema {manifest.packet_schema}, trimtab {manifest.trimtab}, {manifest.created}"),
+    )
+
+
+def figures(book: Book) -> Section | None:
+    """Every stored figure: interval, samples, scope and artifact."""
+    folds = []
+    for stage in STAGES:
+        found = book.found(stage)
+        if found is not None and found.figures:
+            rows = tuple(_figure(item) for item in found.figures)
+            said = f"{words.opened(stage)}: {words.many(len(rows), 'figure')}"
+            folds.append(Fold(summary=said, grid=Grid(columns=FIGURE_COLUMNS, rows=rows)))
+    if not folds:
+        return None
+    return Section(
+        id="figures",
+        nav="All figures",
+        eyebrow="Packet",
+        heading="Every stored figure, with its interval, samples, scope and artifact.",
+        blocks=tuple(folds),
+        source="",
+    )
+
+
+FIGURE_COLUMNS = (
+    Column(label="Figure"),
+    Column(label="Value", align="right"),
+    Column(label="Interval"),
+    Column(label="Samples", align="right"),
+    Column(label="Effective", align="right"),
+    Column(label="Scope"),
+    Column(label="Artifact"),
+    Column(label="Note"),
+)
+
+
+def _figure(item: Figure) -> Row:
+    effective = words.count(item.effective) if item.effective is not None and math.isfinite(item.effective) else ""
+    return Row(
+        cells=(
+            Cell(text=item.id),
+            Cell(text=words.figure(item)),
+            Cell(text=words.spread(item.interval, item.unit)),
+            Cell(text=words.count(item.samples)),
+            Cell(text=effective),
+            Cell(text=item.scope),
+            Cell(text=item.artifact, look="muted"),
+            Cell(text=item.note, look="muted"),
+        )
+    )

@@ -1,0 +1,240 @@
+"""Shapes: what the profile promised for each shape against what the replay measured, above the traffic and entries."""
+
+from __future__ import annotations
+
+from trimtab.domain.figure import Series
+from trimtab.domain.plan import Entry, Plan
+from trimtab.report import marks, words
+from trimtab.report.book import Book, Values, each, real, source
+from trimtab.report.page import Block, Cell, Column, Fold, Grid, Line, Panel, Panels, Row, Section, Spec
+from trimtab.report.palette import colour
+
+SHOWN = 8
+"""Rows of the open table; the rest folds."""
+
+Datum = dict[str, float | str]
+
+
+def section(book: Book) -> Section | None:
+    series = book.series("score.shapes")
+    if series is None:
+        return None
+    points = [point for point in map(_point, each(series)) if point is not None]
+    blocks: list[Block] = []
+    panels = _panels(book, points)
+    if panels:
+        blocks.append(Panels(panels=panels))
+    rows = [_row(row) for row in each(series)]
+    blocks.append(Grid(columns=COLUMNS, rows=tuple(rows[:SHOWN]), title="Predicted against measured"))
+    if len(rows) > SHOWN:
+        rest = words.many(len(rows) - SHOWN, "more shape")
+        blocks.append(Fold(summary=f"Show {rest}", grid=Grid(columns=COLUMNS, rows=tuple(rows[SHOWN:]))))
+    return Section(
+        id="shapes",
+        nav="Shapes",
+        eyebrow="Workload, plan",
+        heading=_heading(book),
+        lead=book.headline("workload"),
+        blocks=tuple(blocks),
+        source=source("Warm runs only; first runs are counted apart", series.note, artifact=series.artifact),
+    )
+
+
+def _heading(book: Book) -> str:
+    warm, bias = book.figure("score.promise_accuracy_warm"), book.figure("score.bias_warm")
+    if warm is None:
+        return "What the profile promised, and what the replay measured."
+    side = ""
+    if bias is not None and bias.value:
+        side = f"; batches ran {words.percent(abs(bias.value))} {'longer' if bias.value > 0 else 'shorter'} in sum"
+    return f"Warm batches keep {words.figure(warm)} of what the profile promised{side}."
+
+
+COLUMNS = (
+    Column(label="Executed", sub="batch × dims"),
+    Column(label="Entry", sub="true dims"),
+    Column(label="Predicted", sub="ms", align="right"),
+    Column(label="Measured", sub="median, ms", align="right"),
+    Column(label="p95", sub="ms", align="right"),
+    Column(label="Error", sub="median", align="right"),
+    Column(label="Warm runs", sub="count", align="right"),
+    Column(label="First runs", sub="count", align="right"),
+)
+
+
+def _row(row: Values) -> Row:
+    def ms(key: str) -> str:
+        return words.number(real(row.get(key)))
+
+    error = real(row.get("error"))
+    return Row(
+        cells=(
+            Cell(text=_times(str(row["executed"]))),
+            Cell(text=str(row["entry"]), sub=str(row.get("true", ""))),
+            Cell(text=ms("promised") if row.get("promised") is not None else "no promise"),
+            Cell(text=ms("measured")),
+            Cell(text=ms("measured_p95")),
+            Cell(text=words.change(error)),
+            Cell(text=ms("n")),
+            Cell(text=ms("first_runs")),
+        )
+    )
+
+
+def _times(executed: str) -> str:
+    return executed.replace("x", " × ")
+
+
+def _size(executed: str) -> float | None:
+    """Where a shape stands on the axis: the product of its executed dims, batch included."""
+    sizes = executed.split("x")
+    if not all(size.isdecimal() for size in sizes):
+        return None
+    product = 1
+    for size in sizes:
+        product *= int(size)
+    return float(product)
+
+
+def _point(row: Values) -> Datum | None:
+    at = _size(str(row["executed"]))
+    measured = real(row.get("measured"))
+    if at is None or measured is None:
+        return None
+    point: Datum = {"x": at, "measured": measured}
+    for key in ("promised", "measured_p95", "n", "first_runs"):
+        number = real(row.get(key))
+        if number is not None:
+            point[key] = number
+    return point
+
+
+def _panels(book: Book, points: list[Datum]) -> tuple[Panel, ...]:
+    if not points:
+        return ()
+    points = sorted(points, key=lambda point: point["x"])
+    far = max(float(point["x"]) for point in points) * 1.02
+    name = book.record.study.dim_names[0] if len(book.record.study.dim_names) == 1 else "executed volume"
+    bare = marks.x("x", domain=(0.0, far), tickCount=8)
+    last = marks.x("x", domain=(0.0, far), tickCount=8, title=f"{name}, executed")
+    histogram = book.series(f"workload.{name}")
+    panels = [
+        _traffic(histogram, bare) if histogram else None,
+        _entries(book, far),
+        _service(points, last),
+        _first(points, bare),
+    ]
+    return tuple(panel for panel in panels if panel is not None)
+
+
+def _service(points: list[Datum], where: Spec) -> Panel:
+    top = max(float(point.get("measured_p95", point["measured"])) for point in points) * 1.08
+    high = marks.y("measured", domain=(0.0, top), title="ms", tickCount=4)
+    promised = [point for point in points if "promised" in point]
+    whiskers = [point for point in points if "measured_p95" in point]
+    layers = [
+        marks.layer(
+            {"type": "rule", "color": colour("ink"), "strokeWidth": 1, "opacity": 0.5},
+            whiskers, x=where, y=high, y2=marks.to("measured_p95"),
+        ),
+        marks.layer(
+            {"type": "line", "color": colour("static"), "strokeWidth": 1.75, "interpolate": "linear"},
+            promised, x=where, y={**high, "field": "promised"},
+        ),
+        marks.layer(
+            {"type": "point", "filled": True, "size": 22, "opacity": 1, "color": colour("ink")}, points, x=where, y=high
+        ),
+    ]  # fmt: skip
+    chart = marks.chart("shapes-service", layers, 210, "Service time predicted and measured, by shape", {"bottom": 34})
+    lines = (
+        Line(text="predicted at compile", swatch="line static"),
+        Line(text="measured median, line up to p95", strong=True, swatch="dot"),
+    )
+    return Panel(label="Service time", sub="warm runs", chart=chart, lines=lines)
+
+
+def _first(points: list[Datum], where: Spec) -> Panel | None:
+    cold = [point for point in points if point.get("first_runs")]
+    if not cold:
+        return None
+    high = marks.y(
+        "first_runs", domain=(0.0, max(float(p["first_runs"]) for p in cold) * 1.1), tickMinStep=1, format="d"
+    )
+    bar: Spec = {"type": "bar", "color": colour("cold"), "size": 4}
+    chart = marks.chart("shapes-first", [marks.layer(bar, cold, x=where, y=high)], 96, "First runs, by shape")
+    return Panel(label="Cold first runs", sub="count", chart=chart)
+
+
+def _traffic(series: Series, where: Spec) -> Panel | None:
+    """The histogram of live shapes, as the workload stage stored it."""
+    data = []
+    for row in each(series):
+        lo, hi = real(row.get("lo")), real(row.get("hi"))
+        amount = real(row.get("share")) if "share" in row else real(row.get("requests"))
+        if lo is not None and hi is not None and amount is not None:
+            data.append({"x": lo, "end": hi, "n": amount, "base": 0.0})
+    if not data:
+        return None
+    share = "share" in series.columns
+    high = marks.y("n", domain=(0.0, max(row["n"] for row in data) * 1.1), **({"format": ".0%"} if share else {}))
+    bar: Spec = {"type": "rect", "color": colour("useful"), "clip": True, "stroke": colour("ground"), "strokeWidth": 1}
+    layers = [marks.layer(bar, data, x=where, x2=marks.to("end"), y=high, y2=marks.to("base"))]
+    chart = marks.chart("shapes-traffic", layers, 110, "Requests by shape")
+    return Panel(label="Traffic", sub="share of requests" if share else "requests", chart=chart)
+
+
+def _entries(book: Book, far: float) -> Panel | None:
+    """The entries of each plan as strips over the same axis; only where shapes have one dim."""
+    if len(book.record.study.dims) != 1:
+        return None
+    plans = [book.baseline, *([book.candidate] if book.candidate else [])]
+    data = [row for level, plan in enumerate(plans) for row in _spans(plan, level, far)]
+    high = marks.silent(marks.y("row", domain=(len(plans), 0)))
+    where = marks.silent(marks.x("x", domain=(0.0, far)))
+    span = {"x": where, "x2": marks.to("end"), "y": high, "y2": marks.to("row2")}
+    solid: Spec = {"type": "rect", "stroke": colour("ground"), "strokeWidth": 1, "clip": True}
+    looks = (("static", colour("useful")), ("adapted", colour("ink")))
+    layers = [
+        marks.layer({**solid, "color": ink}, [r for r in data if r["look"] == look and not r["open"]], **span)
+        for look, ink in looks
+    ]
+    dashed: Spec = {"type": "rect", "filled": False, "stroke": colour("static"), "strokeDash": [3, 2], "clip": True}
+    layers.append(marks.layer(dashed, [row for row in data if row["open"]], **span))
+    for look, ink in (("static", "text"), ("adapted", "ground")):
+        text = [row for row in data if row["look"] == look and row["label"] and not row["open"]]
+        label = marks.words(align="right", dx=-5, color=colour(ink), fontWeight=600 if look == "adapted" else 400)
+        layers.append(
+            marks.layer(label, text, x={**where, "field": "end"}, y={**high, "field": "mid"}, text=marks.to("label"))
+        )
+    height = 22 * len(plans) + 14
+    chart = marks.chart("shapes-entries", layers, height, "Entries by shape", {"top": 4, "bottom": 10})
+    lines = tuple(
+        Line(text=f"{words.short(plan.id)}: {words.many(len(plan.compile.entries), 'entry', 'entries')}", strong=k > 0)
+        for k, plan in enumerate(plans)
+    )
+    return Panel(label="Entries", sub="padded up to; dashed: dynamic", chart=chart, lines=lines)
+
+
+def _spans(plan: Plan, level: int, far: float) -> list[dict[str, object]]:
+    """Which part of the axis each entry serves: padded entries end to end, a dynamic one over its range."""
+    fixed = sorted((e for e in plan.compile.entries if e.kind != "dynamic"), key=lambda entry: entry.hi[0])
+    dynamic = [entry for entry in plan.compile.entries if entry.kind == "dynamic"]
+    begin, out = 0.0, []
+    for entry in fixed:
+        out.append(_span(entry, max(begin, float(entry.lo[0])), min(float(entry.hi[0]), far), level))
+        begin = float(entry.hi[0])
+    out += [_span(entry, max(begin, float(entry.lo[0])), min(float(entry.hi[0]), far), level) for entry in dynamic]
+    return [span for span in out if float(str(span["end"])) > float(str(span["x"]))]
+
+
+def _span(entry: Entry, begin: float, end: float, level: int) -> dict[str, object]:
+    return {
+        "x": begin,
+        "end": end,
+        "row": level + 0.12,
+        "row2": level + 0.88,
+        "mid": level + 0.5,
+        "look": "static" if level == 0 else "adapted",
+        "open": entry.kind == "dynamic",
+        "label": words.count(entry.hi[0]) if entry.kind != "dynamic" else "",
+    }
