@@ -59,13 +59,6 @@ def input_ranges(model: ModelFile, entry: Entry) -> dict[str, tuple[Range, ...]]
     }
 
 
-def input_shape(model: ModelFile, name: str, executed: Executed) -> tuple[int, ...]:
-    """The shape of input ``name`` at executed dims."""
-    size = dict(zip((BATCH, *model.dim_names), executed, strict=True))
-    spec = next(s for s in model.spec.inputs if s.name == name)
-    return tuple(size[a] if isinstance(a, str) else a for a in spec.shape)
-
-
 def executed_of(model: ModelFile, inputs: Arrays) -> Executed:
     """``(batch size, *dims)`` of arrays; raises ValueError where they contradict the study or one another."""
     seen: dict[str, int] = {}

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trimtab.backends._execution_graph import computes, operators
+from trimtab.backends._execution_graph import computes, mean_times, operators
 from trimtab.backends._options import brief, failure, refuse_unknown, refuse_value
 from trimtab.backends._shapes import (
     Range,
@@ -51,7 +51,7 @@ HINTS: dict[Precision, tuple[str, str]] = {"f32": ("f32", "FP32"), "bf16": ("bf1
 DTYPES = {"boolean": "bool"}
 """OpenVINO's names of element types where they differ from a study's."""
 
-PROFILED_RUNS = 4
+PROFILED_RUNS = 5
 
 
 def make() -> OpenVinoBackend:
@@ -175,15 +175,18 @@ class OpenVinoEntry:
 
     def inspect(self, inputs: Arrays) -> Inspection:
         executed = executed_of(self._model, inputs)
-        network = self._network()
-        before = {op.get_friendly_name() for op in network.get_ops() if computes(op)}
+        network = self._core.read_model(self._model.path)
+        before = [op.get_friendly_name() for op in network.get_ops() if computes(op)]
+        network.reshape(self._shapes)
         config = self._config | {"PERF_COUNT": True}
         profiled = OpenVinoEntry(self._core, network, self._model, self._entry, config)
-        for _ in range(PROFILED_RUNS):
+        profiled.run(inputs)
+        first = mean_times(profiled.program.get_runtime_model())
+        for _ in range(PROFILED_RUNS - 1):
             profiled.run(inputs)
-        found = operators(profiled.program.get_runtime_model(), before)
+        found = operators(profiled.program.get_runtime_model(), set(before), first, PROFILED_RUNS)
         profiled.close()
-        note = f"times are means of {PROFILED_RUNS} runs, the first included, in whole microseconds"
+        note = f"times are means of {PROFILED_RUNS - 1} warm runs, exact to about a microsecond"
         return Inspection(executed=executed, operators=found, operators_before=len(before), note=note)
 
     def close(self) -> None:
