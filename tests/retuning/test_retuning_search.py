@@ -114,7 +114,7 @@ def test_what_gains_nothing_is_not_replayed() -> None:
 # --- the choice ----------------------------------------------------------------------------------------------
 
 
-def measured(scales: dict[str, float], replays: int = 3, n: int = 4000) -> Any:
+def measured(scales: dict[str, float], replays: int = 3, n: int = 2000) -> Any:
     """Replays of each plan: independent latencies whose whole distribution is scaled."""
     kept = {
         plan: [noisy(100 * i + r, n, scale) for r in range(replays)] for i, (plan, scale) in enumerate(scales.items())

@@ -1,0 +1,317 @@
+"""The matrix: what passes, what fails, and every reason for which a cell stays open."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+from retuning_cases import MS, from_times, noisy, trace
+
+from trimtab.domain.study import Guard, Metric, Sla
+from trimtab.domain.verdict import MatrixCell
+from trimtab.domain.workload import Provenance, Slice, Workload
+from trimtab.errors import StudyError
+from trimtab.retuning import _metric, findings
+from trimtab.retuning.arms import CONDITIONS, Arms, arms_of, slice_rows
+from trimtab.retuning.validate import Matrix, validate
+
+P95 = Sla(metric="p95", bound_ms=60.0)
+N = 1500
+
+
+def arm(seed: int, scale: float, replays: int = 3, n: int = N) -> tuple[Any, ...]:
+    return tuple(noisy(seed + r, n, scale) for r in range(replays))
+
+
+def arms(scale: float, *, replays: int = 3, n: int = N, refusal: str = "", condition: str = "normal") -> Arms:
+    return Arms(condition, arm(0, 1.0, replays, n), arm(50, scale, replays, n), refusal=refusal)
+
+
+def judged(given: Arms, *guards: Guard, slices: dict[str, Any] | None = None, sla: Sla = P95) -> Matrix:
+    n = len(given.baseline[0]) if given.baseline else 0
+    return validate(sla, guards, [given], slices or {"held-out": np.arange(n)}, seed=4, resamples=300)
+
+
+def guard(metric: Metric, margin: float, slice: str = "held-out") -> Guard:  # noqa: A002
+    return Guard(metric=metric, margin=margin, slice=slice)
+
+
+def the(matrix: Matrix, id_: str) -> MatrixCell:
+    return next(cell for cell in matrix.cells if cell.id == id_)
+
+
+# --- the primary cell ----------------------------------------------------------------------------------------
+
+
+def test_a_gain_beyond_the_floor_passes() -> None:
+    cell = judged(arms(0.7)).primary
+    assert cell is not None
+    assert (cell.status, cell.metric, cell.samples, cell.note) == ("pass", "p95", N, "")
+    assert cell.change == pytest.approx(-0.3, abs=0.02)
+    assert cell.interval is not None
+    assert cell.interval.hi < -0.25
+    assert cell.candidate == pytest.approx(0.7 * (cell.baseline or 0), rel=0.03)
+
+
+@pytest.mark.parametrize("scale", [1.03, 1.2])
+def test_no_gain_fails_as_no_benefit(scale: float) -> None:
+    cell = judged(arms(scale)).primary
+    assert cell is not None
+    assert (cell.status, cell.note) == ("fail", "no benefit above the floor")
+
+
+def test_an_interval_that_touches_the_floor_is_open_and_says_what_would_decide() -> None:
+    """10 % of the requests differ by noise of their own, so a gain of 3 % cannot be told from the floor."""
+    rng = np.random.default_rng(1)
+    before = tuple(rng.gamma(2.0, 0.01, N) for _ in range(3))
+    after = tuple(x * 0.97 for x in (rng.gamma(2.0, 0.01, N) for _ in range(3)))
+    cell = judged(Arms("normal", before, after)).primary
+    assert cell is not None
+    assert cell.status == "inconclusive"
+    assert cell.note.startswith("the interval touches the floor; about ")
+    assert cell.note.endswith(f"requests a replay would decide (now {N})")
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (arms(0.5, refusal="the runs differ in envelope"), "the runs differ in envelope"),
+        (arms(0.5, replays=2), "provisional: 2 replays an arm"),
+        (arms(0.5, replays=1), "one replay an arm"),
+        (arms(0.5, n=15), "would do"),
+        (Arms("normal", (), ()), "an arm has no replay"),
+        (Arms("normal", (noisy(1, 900, 1),), (noisy(1, 901, 1),)), "not the same arrivals"),
+    ],
+    ids=["refused", "two-replays", "one-replay", "too-short", "nothing", "other-arrivals"],
+)
+def test_nothing_passes_without_grounds(given: Arms, says: str) -> None:
+    cell = judged(given).primary
+    assert cell is not None
+    assert cell.status == "inconclusive"
+    assert says in cell.note
+
+
+def test_a_provisional_floor_may_still_show_a_failure() -> None:
+    matrix = judged(arms(1.5, replays=2), guard("p99", 0.1))
+    assert [cell.status for cell in matrix.cells[:2]] == ["fail", "fail"]
+
+
+def test_a_percentile_on_too_few_effective_samples_does_not_pass() -> None:
+    """Latencies that stay for 60 requests: 1,500 of them are worth few."""
+    level = np.repeat(np.random.default_rng(5).gamma(2.0, 0.01, N // 60), 60)
+    before = tuple(level * np.random.default_rng(r).normal(1, 0.001, N) for r in range(3))
+    after = tuple(x * 0.5 for x in before)
+    weighed = judged(Arms("normal", before, after), sla=replace(P95, metric="p99")).primary
+    assert weighed is not None
+    assert weighed.status == "inconclusive"
+    assert "effective samples, 459 needed" in weighed.note or "would do" in weighed.note
+
+
+def test_arms_that_lost_different_numbers_are_judged_on_goodput() -> None:
+    lost = tuple(np.where(np.arange(N) % 20 == 0, np.inf, x) for x in arm(0, 1.0))
+    cell = judged(Arms("normal", lost, arm(50, 1.0))).primary
+    assert cell is not None
+    assert (cell.id, cell.metric, cell.status) == ("primary/normal/held-out/p95", "goodput", "pass")
+    assert cell.note == "75 against 0 failed requests a replay: judged on goodput"
+
+
+def test_goodput_as_the_primary_metric_is_better_when_it_rises() -> None:
+    sla = Sla(metric="goodput", bound_ms=30.0)
+    up, down = judged(arms(0.7), sla=sla).primary, judged(arms(1.4), sla=sla).primary
+    assert up is not None
+    assert down is not None
+    assert (up.status, down.status) == ("pass", "fail")
+    assert (up.change or 0) > 0 > (down.change or 0)
+
+
+def test_later_than_the_deadline_is_failed() -> None:
+    sla = Sla(metric="p95", bound_ms=60.0, deadline_ms=50.0)
+    cell = judged(arms(0.5), sla=sla).primary
+    assert cell is not None
+    assert cell.metric == "goodput"
+    assert "judged on goodput" in cell.note
+
+
+# --- guards --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("scale", "margin", "status"),
+    [(1.0, 0.1, "pass"), (0.8, 0.1, "pass"), (1.3, 0.1, "fail"), (1.1, 0.1, "inconclusive")],
+)
+def test_a_guard_is_non_inferiority_within_its_margin(scale: float, margin: float, status: str) -> None:
+    cell = the(judged(arms(scale), guard("p50", margin)), "guard/normal/held-out/p50")
+    assert (cell.status, cell.margin) == (status, margin)
+
+
+def test_a_margin_below_the_floor_is_refused() -> None:
+    rng = np.random.default_rng(1)
+    before, after = (tuple(rng.gamma(2.0, 0.01, N) for _ in range(3)) for _ in range(2))
+    cell = the(judged(Arms("normal", before, after), guard("p99", 0.001)), "guard/normal/held-out/p99")
+    assert cell.status == "inconclusive"
+    assert cell.note.startswith("the margin of 0.1 % lies below the floor of ")
+
+
+def test_what_is_clearly_better_passes_whatever_the_margin() -> None:
+    cell = the(judged(arms(0.5), guard("p95", 1e-6)), "guard/normal/held-out/p95")
+    assert cell.status == "pass"
+
+
+def test_guards_share_alpha() -> None:
+    """One guard passes; forty at once would need more resamples than there are to be as sure of each."""
+    alone = judged(arms(1.0, n=600), guard("p50", 0.1)).guards[0]
+    crowd = judged(arms(1.0, n=600), *[guard("p50", 0.1)] * 40).guards[0]
+    assert alone.status == "pass"
+    note = "not surely within the margin, with alpha shared by 40 guards"
+    assert (crowd.status, crowd.note) == ("inconclusive", note)
+
+
+def test_a_guard_on_a_slice_that_is_not_there_or_empty_is_open() -> None:
+    slices = {"held-out": np.arange(N), "nobody": np.arange(0)}
+    matrix = judged(arms(1.0), guard("p50", 0.1, "elsewhere"), guard("p50", 0.1, "nobody"), slices=slices)
+    assert [(cell.status, cell.note) for cell in matrix.guards] == [
+        ("inconclusive", "there is no slice elsewhere"),
+        ("inconclusive", "slice nobody holds no requests"),
+    ]
+
+
+# --- informative cells ---------------------------------------------------------------------------------------
+
+
+def test_every_slice_metric_and_condition_has_a_cell() -> None:
+    slices = {"held-out": np.arange(N), "stream a": np.arange(0, N, 2)}
+    matrix = judged(arms(0.7), guard("p99", 0.1), slices=slices)
+    told = [(c.slice, c.metric, c.condition, c.status) for c in matrix.cells if c.role == "informative"]
+    assert told == [
+        ("held-out", "p50", "normal", "pass"),
+        ("held-out", "goodput", "normal", "pass"),
+        ("held-out", "miss", "normal", "pass"),
+        ("stream a", "p95", "normal", "pass"),
+        ("held-out", "memory", "normal", "inconclusive"),
+        *[("held-out", "p95", condition, "not-run") for condition in CONDITIONS[1:]],
+    ]
+
+
+def test_a_slice_that_gets_worse_is_told() -> None:
+    """Even requests twice as fast, odd ones 20 % slower."""
+    factor = np.where(np.arange(N) % 2 == 0, 0.5, 1.2)
+    given = Arms("normal", arm(0, 1.0), tuple(x * factor for x in arm(50, 1.0)))
+    slices = {"held-out": np.arange(N), "odd": np.arange(1, N, 2)}
+    cell = the(judged(given, slices=slices), "informative/normal/odd/p95")
+    assert (cell.status, cell.note) == ("fail", "worse than the floor")
+
+
+def test_a_further_condition_is_informative() -> None:
+    slices = {"held-out": np.arange(N)}
+    matrix = validate(P95, [], [arms(0.7), arms(1.5, condition="one core less")], slices, seed=4, resamples=300)
+    cell = the(matrix, "informative/one-core-less/held-out/p95")
+    assert (cell.status, cell.condition) == ("fail", "one core less")
+    assert sum(c.status == "not-run" for c in matrix.cells) == len(CONDITIONS) - 2
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "status", "note"),
+    [
+        ((100, 101, 102), (100, 101, 102), "pass", ""),
+        ((100, 101, 102), (150, 151, 152), "fail", ""),
+        ((100, 101), (150, 151), "inconclusive", "fewer than 3 replays an arm"),
+        ((), (), "inconclusive", "peak memory was not readable in every arm"),
+    ],
+)
+def test_memory(before: tuple[int, ...], after: tuple[int, ...], status: str, note: str) -> None:
+    given = replace_bytes(arms(1.0), before, after)
+    cell = the(judged(given), "informative/normal/held-out/memory")
+    assert (cell.status, cell.note) == (status, note)
+    assert cell.baseline == (max(before) if before else None)
+
+
+def replace_bytes(given: Arms, before: tuple[int, ...], after: tuple[int, ...]) -> Arms:
+    return Arms(
+        given.condition, given.baseline, given.candidate, tuple(x << 20 for x in before), tuple(x << 20 for x in after)
+    )
+
+
+def test_an_unknown_metric_is_an_error() -> None:
+    with pytest.raises(StudyError, match="no metric 'p42'"):
+        _metric.value(np.ones(3), "p42", P95)
+
+
+# --- arms and slices -----------------------------------------------------------------------------------------
+
+
+def test_runs_that_differ_in_what_must_be_equal_are_refused() -> None:
+    a, b = trace([10, 20]), trace([10, 20])
+    other = replace(b, run=replace(b.run, envelope_sha256="x", start_state="dirty"))
+    assert arms_of("normal", [a], [other]).refusal == "the runs differ in envelope, start state"
+    cut = replace(b, run=replace(b.run, complete=False))
+    assert arms_of("normal", [a], [cut]).refusal == "incomplete runs: r"
+
+
+def test_two_backends_may_each_name_their_own_version() -> None:
+    a, b = trace([10]), trace([10])
+    one = replace(a, run=replace(a.run, versions={"numpy": "2", "openvino": "1"}))
+    two = replace(b, run=replace(b.run, versions={"numpy": "2", "onnxruntime": "3"}))
+    old = replace(b, run=replace(b.run, versions={"numpy": "1"}))
+    assert arms_of("normal", [one], [two]).refusal == ""
+    assert arms_of("normal", [one], [old]).refusal == "the runs differ in versions"
+
+
+def test_arms_carry_latency_and_peak_memory() -> None:
+    times = np.array([0, 10 * MS])
+    run = from_times(times, times, times + 5 * MS)
+    run.batches["peak_bytes"][:] = [7, 9]
+    found = arms_of("normal", [run], [run])
+    assert found.baseline[0].tolist() == [0.005, 0.005]
+    assert (found.baseline_bytes, found.candidate_bytes) == ((9,), (9,))
+
+
+def workload() -> Workload:
+    """Ten requests: two of tune, eight held out; two streams; widths 10 to 80 in the held-out part."""
+    n = 10
+    return Workload(
+        id="w", dim_names=("width",), scheduled=np.arange(n) * MS,
+        dims=np.array([5, 5, 10, 20, 30, 40, 50, 60, 70, 80]).reshape(-1, 1),
+        stream=np.array([0, 1] * 5, dtype=np.int32), streams=("a", "b"),
+        payload=np.zeros(n, dtype=np.int32), payload_kind="random", deadline=np.full(n, -1),
+        provenance=Provenance(files=(), time_scale=1.0),
+        slices=(
+            Slice(name="tune", start=0, stop=2),
+            Slice(name="held-out", start=2, stop=10),
+            Slice(name="wide", start=0, stop=10, band={"width": (60, 99)}),
+        ),
+    )  # fmt: skip
+
+
+def test_slices_are_positions_within_the_held_out_part() -> None:
+    found = slice_rows(workload(), workload().slices[1], bands=2)
+    assert {name: rows.tolist() for name, rows in found.items()} == {
+        "held-out": [0, 1, 2, 3, 4, 5, 6, 7],
+        "wide": [5, 6, 7],
+        "stream a": [0, 2, 4, 6],
+        "stream b": [1, 3, 5, 7],
+        "width 10-40": [0, 1, 2, 3],
+        "width 50-80": [4, 5, 6, 7],
+    }
+
+
+def test_one_stream_and_one_width_make_no_slices_of_their_own() -> None:
+    flat = replace(workload(), streams=("a",), stream=np.zeros(10, dtype=np.int32), dims=np.full((10, 1), 9))
+    assert list(slice_rows(flat, flat.slices[1])) == ["held-out", "wide", "width 9-9"]
+
+
+# --- findings ------------------------------------------------------------------------------------------------
+
+
+def test_findings_hold_the_matrix_and_the_figures_of_what_decides() -> None:
+    matrix = judged(arms(0.7), guard("p99", 0.1))
+    found = findings.validate(matrix, "validate.json")
+    assert found.headline == ("The primary cell passes, 1 of 1 guards pass; 1 cells are inconclusive, 7 were not run.")
+    assert [f.id for f in found.figures] == [
+        "validate.primary/normal/held-out/p95", "validate.guard/normal/held-out/p99",
+    ]  # fmt: skip
+    table = found.table("validate.matrix")
+    assert table is not None
+    assert len(table.columns["id"]) == len(matrix.cells)
+    assert found.findings[0].text.startswith("Primary p95 on held-out: pass, −30 % (")
