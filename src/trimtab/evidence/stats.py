@@ -86,7 +86,7 @@ def _binomial_cdf(n: int, q: float) -> Floats:
 def order_ranks(n: int, q: float, level: float = 0.95) -> tuple[int, int] | None:
     """Ranks (r, s), 1-based, of the equal-tailed interval for the q-quantile of ``n`` independent samples.
 
-    None where ``n`` is too small for that level (p95 at 95 % needs 73).
+    None where ``n`` is too small for that level (p95 at 95 % needs 72).
     """
     if n < 1 or not 0 < q < 1:
         return None
