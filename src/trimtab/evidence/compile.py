@@ -1,0 +1,245 @@
+"""The compile stage's figures: what compiling each entry cost and gave, and whether it is what was declared (R6, R17).
+
+Theory
+------
+A compile profile promises warm times. Its raw repeats are independent (interleaved with other shapes and entries), so
+the median of each shape carries a Beta interval. First-run excess = first run - warm median of the same shape: what a
+shape costs once for each worker that meets it. Executed precision is the share of profiled TIME by the element type
+that really computed (by count of operators where the runtime gives no times): a declared precision that was not
+executed is a finding, and so is a silent one. Operators before / after and fusions say what the graph compiler did;
+fusion saves launches and may raise peak memory, so the two stand in one row.
+
+Limits: the profile is of one quiet core; the share of an operator is that of the one shape that was inspected.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from trimtab.domain.figure import Finding, Findings
+from trimtab.domain.plan import Precision
+from trimtab.domain.profile import CompileFailure, CompileProfile, ShapeTiming
+from trimtab.evidence._figures import NS_MS, Desk, percent, series
+from trimtab.evidence._latency_tables import table
+from trimtab.evidence.stats import beta_interval, quantile
+
+MIB = 2**20
+MINOR_SHARE = 0.05
+
+Row = dict[str, Any]
+
+
+def findings(
+    profiles: Sequence[CompileProfile], failures: Sequence[CompileFailure] = (), declared: Precision = "f32"
+) -> Findings:
+    """Everything the compile stage found. ``declared`` is the study's precision: what the quality floor was set for."""
+    if not profiles:
+        lost = f"{len(failures)} entries failed to compile; " if failures else ""
+        text = f"{lost}no entry was compiled, so nothing can be promised."
+        return Findings(
+            stage="compile",
+            headline=text,
+            findings=(Finding(text=text, owner="compiler"), *_failed(failures)),
+            series=_failure_series(failures),
+            status="partial",
+        )
+    desk = Desk("compile", "this machine", f"profiles/{profiles[0].plan}.json")
+    for profile in profiles:
+        _entry_figures(desk, profile)
+    total = sum(p.compile_ns for p in profiles)
+    desk.add("total_time", total * NS_MS, "ms", len(profiles), artifact="profiles")
+    said = [
+        _total(profiles, failures, total),
+        *_failed(failures),
+        *(f for p in profiles for f in _precision(p, declared)),
+        *_first_runs(profiles),
+    ]
+    return Findings(
+        stage="compile",
+        headline=said[0].text,
+        findings=tuple(said),
+        figures=tuple(desk.figures),
+        series=(
+            series("compile.entries", table([_entry(p) for p in profiles]), _ENTRY_UNITS, "profiles"),
+            series("compile.shapes", table([r for p in profiles for r in _shapes(p)]), _SHAPE_UNITS, "profiles"),
+            series(
+                "compile.kernels", table([r for p in profiles for r in _kernels(p)]), {"share": "share"}, "profiles"
+            ),
+            series(
+                "compile.precision", table([r for p in profiles for r in _shares(p)]), {"share": "share"}, "profiles"
+            ),
+            *_failure_series(failures),
+        ),
+        status="partial" if failures else "done",
+    )
+
+
+def executed_share(profile: CompileProfile, precision: str) -> float | None:
+    """Share of profiled time that ran in ``precision``; None where nothing was inspected."""
+    shares = profile.inspection.precision_share()
+    return shares.get(precision, 0.0) if shares else None
+
+
+def first_excess(timing: ShapeTiming) -> float:
+    """First run minus the warm median, ns, at least 0; nan without a warm run."""
+    warm = quantile(timing.wall_ns, 0.5)
+    return math.nan if math.isnan(warm) else max(timing.first_ns - warm, 0.0)
+
+
+def _name(profile: CompileProfile) -> str:
+    return f"{profile.plan}.{profile.entry}"
+
+
+def _entry_figures(desk: Desk, profile: CompileProfile) -> None:
+    name, artifact = _name(profile), f"profiles/{profile.plan}.json"
+    desk.add(f"{name}.time", profile.compile_ns * NS_MS, "ms", 1, artifact=artifact)
+    desk.add(f"{name}.memory", profile.memory_bytes / MIB, "MiB", 1, artifact=artifact)
+    desk.add(f"{name}.peak", profile.peak_bytes / MIB, "MiB", 1, artifact=artifact)
+    look = profile.inspection
+    count = len(look.operators)
+    desk.add(
+        f"{name}.operators", float(count), "operators", 1, artifact=artifact, note=f"{look.operators_before} before"
+    )
+    desk.add(f"{name}.fusions", float(look.fusions), "operators", count, artifact=artifact)
+    for precision, part in look.precision_share().items():
+        desk.add(f"{name}.precision.{precision}", part, "share", count, artifact=artifact, note=_by(profile))
+    excess = [first_excess(timing) for timing in profile.timings if timing.wall_ns]
+    note = "median over the profiled shapes of first run - warm median"
+    desk.add(f"{name}.first_excess", quantile(excess, 0.5) * NS_MS, "ms", len(excess), artifact=artifact, note=note)
+
+
+def _by(profile: CompileProfile) -> str:
+    timed = any(op.ns > 0 for op in profile.inspection.operators)
+    return "of profiled time" if timed else "of operators: the runtime gives no times"
+
+
+def _total(profiles: Sequence[CompileProfile], failures: Sequence[CompileFailure], total: int) -> Finding:
+    plans = len({p.plan for p in profiles})
+    memory = sum(p.memory_bytes for p in profiles) / MIB
+    text = (
+        f"{len(profiles)} entries of {plans} plan{'s' if plans > 1 else ''} compiled in {total / 1e9:.3g} s and "
+        f"{memory:.4g} MiB"
+    )
+    lost = f"; {len(failures)} failed" if failures else ""
+    return Finding(text=f"{text}{lost}.", figures=("compile.total_time",), owner="compiler")
+
+
+def _failed(failures: Sequence[CompileFailure]) -> Iterator[Finding]:
+    for failure in failures:
+        where = f"{failure.plan}.{failure.entry}" if failure.plan else failure.entry
+        yield Finding(text=f"{where} did not compile ({failure.kind}): {failure.message}", owner="compiler")
+
+
+def _precision(profile: CompileProfile, declared: Precision) -> Iterator[Finding]:
+    """A plan's own declared precision first; where the plan leaves it to the runtime, the study's."""
+    wanted = profile.options.precision if profile.options.precision != "default" else declared
+    shares = profile.inspection.precision_share()
+    if wanted == "default" or not shares:
+        return
+    others = {name: part for name, part in shares.items() if name != wanted and part >= MINOR_SHARE}
+    figures = tuple(f"compile.{_name(profile)}.precision.{name}" for name in shares)
+    executed = ", ".join(f"{percent(part)} in {name}" for name, part in sorted(others.items(), key=lambda i: -i[1]))
+    source = "its options declare" if profile.options.precision != "default" else "the study declares"
+    if shares.get(wanted, 0.0) < MINOR_SHARE:
+        text = f"{_name(profile)} does not execute {wanted}, which {source}: {executed} {_by(profile)}."
+        yield Finding(text=text, figures=figures, owner="compiler")
+    elif others:
+        text = f"{_name(profile)} executes {percent(shares[wanted])} in {wanted}, which {source}; {executed}."
+        yield Finding(text=text, figures=figures, owner="compiler")
+
+
+def _first_runs(profiles: Sequence[CompileProfile]) -> Iterator[Finding]:
+    """Only where a first run costs more than a warm one, which is when a new shape can make a tail."""
+    for profile in profiles:
+        timed = [t for t in profile.timings if t.wall_ns]
+        if not timed:
+            continue
+        excess = quantile([first_excess(t) for t in timed], 0.5)
+        warm = quantile([quantile(t.wall_ns, 0.5) for t in timed], 0.5)
+        if excess > warm:
+            text = (
+                f"{_name(profile)}: the first run of a shape takes {excess * NS_MS:.3g} ms more than a warm one "
+                f"({warm * NS_MS:.3g} ms), in the median of {len(timed)} shapes."
+            )
+            yield Finding(text=text, figures=(f"compile.{_name(profile)}.first_excess",), owner="compiler")
+
+
+_ENTRY_UNITS = {"time": "ms", "memory": "MiB", "peak": "MiB", "warm": "ms", "first_excess": "ms"}
+
+
+def _entry(profile: CompileProfile) -> Row:
+    look = profile.inspection
+    shares = look.precision_share()
+    main = max(shares, key=shares.__getitem__) if shares else None
+    return {
+        "plan": profile.plan,
+        "entry": profile.entry,
+        "backend": profile.backend,
+        "optimisation": profile.options.optimisation,
+        "declared": profile.options.precision,
+        "executed": main,
+        "executed_share": shares[main] if main else None,
+        "time": profile.compile_ns * NS_MS,
+        "memory": profile.memory_bytes / MIB,
+        "peak": profile.peak_bytes / MIB,
+        "operators_before": look.operators_before,
+        "operators": len(look.operators),
+        "fusions": look.fusions,
+        "warm": quantile([quantile(t.wall_ns, 0.5) for t in profile.timings if t.wall_ns], 0.5) * NS_MS,
+        "first_excess": quantile([first_excess(t) for t in profile.timings if t.wall_ns], 0.5) * NS_MS,
+    }
+
+
+_SHAPE_UNITS = dict.fromkeys(("warm", "lo", "hi", "p95", "first", "first_excess", "on_core"), "ms")
+
+
+def _shapes(profile: CompileProfile) -> Iterator[Row]:
+    for timing in sorted(profile.timings, key=lambda t: t.executed):
+        interval = beta_interval(timing.wall_ns, 0.5)
+        yield {
+            "plan": profile.plan,
+            "entry": profile.entry,
+            "executed": "x".join(map(str, timing.executed)),
+            "warm": quantile(timing.wall_ns, 0.5) * NS_MS,
+            "lo": interval.lo * NS_MS if interval else None,
+            "hi": interval.hi * NS_MS if interval else None,
+            "p95": quantile(timing.wall_ns, 0.95) * NS_MS,
+            "on_core": quantile([ns for ns in timing.cpu_ns if ns >= 0], 0.5) * NS_MS,
+            "first": timing.first_ns * NS_MS,
+            "first_excess": first_excess(timing) * NS_MS,
+            "n": len(timing.wall_ns),
+        }
+
+
+def _kernels(profile: CompileProfile) -> Iterator[Row]:
+    """Kernels by share of profiled time (of operators, where there are no times), largest first."""
+    operators = profile.inspection.operators
+    timed = any(op.ns > 0 for op in operators)
+    weights: dict[tuple[str, str, str], tuple[float, int]] = {}
+    for op in operators:
+        key = (op.kind, op.kernel, op.precision)
+        weight, count = weights.get(key, (0.0, 0))
+        weights[key] = (weight + (max(op.ns, 0) if timed else 1.0), count + 1)
+    total = sum(weight for weight, _ in weights.values())
+    for (kind, kernel, precision), (weight, count) in sorted(weights.items(), key=lambda item: -item[1][0]):
+        yield {
+            "plan": profile.plan,
+            "entry": profile.entry,
+            "kind": kind,
+            "kernel": kernel,
+            "precision": precision,
+            "operators": count,
+            "share": weight / total if total else None,
+        }
+
+
+def _shares(profile: CompileProfile) -> Iterator[Row]:
+    for precision, part in profile.inspection.precision_share().items():
+        yield {"plan": profile.plan, "entry": profile.entry, "precision": precision, "share": part}
+
+
+def _failure_series(failures: Sequence[CompileFailure]) -> tuple[Any, ...]:
+    rows = [{"plan": f.plan, "entry": f.entry, "kind": f.kind, "message": f.message} for f in failures]
+    return (series("compile.failures", table(rows), {}, "profiles"),) if rows else ()
