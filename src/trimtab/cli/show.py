@@ -1,0 +1,158 @@
+"""What a verb prints: for people on a terminal, or as JSON with ``--json``. Faults are printed here and nowhere else."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from trimtab.errors import PacketError, TrimtabError
+
+if TYPE_CHECKING:
+    from trimtab.loop.loop import Outcome
+    from trimtab.loop.machine import BackendInfo, Envelope, EnvelopeCheck
+    from trimtab.report.page import Page
+    from trimtab.store.packet import Problem
+
+INTERRUPTED = 130
+
+
+def outcome(found: Outcome, stage: str, *, as_json: bool) -> None:
+    """The result of a run: the report in the terminal after the last stage, one stage's findings before it."""
+    from trimtab.report import text
+    from trimtab.report.view import view
+
+    if as_json:
+        _json(_outcome_json(found, stage))
+        return
+    console = Console()
+    if stage == "report":
+        text.show(view(found.record), console)
+        console.print(_plain(f"\nreport: {found.folder}/report.html\npacket: {found.folder}"), highlight=False)
+        return
+    text.findings(found.record.findings[stage], console) if stage in found.record.findings else None
+    console.print(_plain(f"packet: {found.folder}"), highlight=False)
+
+
+def _outcome_json(found: Outcome, stage: str) -> dict[str, Any]:
+    record = found.record
+    named = [stage] if stage in record.findings else list(record.findings)
+    return {
+        "folder": found.folder,
+        "ran": found.ran,
+        "reused": found.reused,
+        "verdict": record.verdict,
+        "findings": {name: record.findings[name] for name in named},
+    }
+
+
+def record(found: Any, page: Page, *, as_json: bool) -> None:
+    """A whole packet."""
+    from trimtab.report import text
+
+    if as_json:
+        _json(found)
+        return
+    text.show(page, Console())
+
+
+def verification(packet: Path, problems: Sequence[Problem], *, as_json: bool) -> int:
+    """Whether a packet is intact; the exit code says the same."""
+    if as_json:
+        _json({"packet": str(packet), "intact": not problems, "problems": [str(problem) for problem in problems]})
+    elif problems:
+        for problem in problems:
+            print(problem)
+        print(f"{len(problems)} problems: this packet is not what its manifest says")
+    else:
+        print("every file is what the manifest says")
+    return PacketError.exit_code if problems else 0
+
+
+def backends(infos: Iterable[BackendInfo], *, as_json: bool) -> None:
+    """Each runtime with + or - and why."""
+    if as_json:
+        _json(list(infos))
+        return
+    console = Console()
+    for info in infos:
+        versions = ", ".join(f"{name} {version}" for name, version in info.versions.items())
+        console.print(Text(f"{'+' if info.available else '-'} {info.name}", style="bold"), Text(versions, style="dim"))
+        if info.why:
+            console.print(_plain(f"    {info.why}"))
+        for ability in info.abilities:
+            console.print(_plain(f"    {'+' if ability.ok else '-'} {ability.name}: {ability.why}"), soft_wrap=True)
+
+
+def envelope(found: Envelope, checks: Sequence[EnvelopeCheck], *, as_json: bool) -> None:
+    """The machine, and the study's assumptions against it."""
+    if as_json:
+        _json({"envelope": found, "checks": checks})
+        return
+    table = Table("what", "value", box=None, pad_edge=False)
+    for name in found.__struct_fields__:
+        table.add_row(_plain(name.replace("_", " ")), _plain(_value(getattr(found, name))))
+    console = Console()
+    console.print(table)
+    if checks:
+        compared = Table("assumption", "assumed", "probed", "", box=None, pad_edge=False)
+        for check in checks:
+            compared.add_row(*map(_plain, (check.name, check.assumed, check.probed, check.status)))
+        console.print()
+        console.print(compared)
+
+
+def _value(value: Any) -> str:
+    if value is None or value == "":
+        return "does not say"
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value))
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {item}" for key, item in value.items())
+    return str(value)
+
+
+def lines(texts: Iterable[str]) -> None:
+    """Plain lines."""
+    for line in texts:
+        print(line)
+
+
+def raw_json(value: Any) -> None:
+    """Any value as JSON."""
+    _json(value)
+
+
+def error(fault: TrimtabError, *, as_json: bool) -> int:
+    """Print what, where and how to fix; returns the exit code of this kind of fault."""
+    if as_json:
+        kind = type(fault).__name__
+        _json({"error": {"kind": kind, "what": fault.what, "where": fault.where, "fix": fault.fix}})
+        return fault.exit_code
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    console.print(Text("error: ", style="bold red"), _plain(fault.what), sep="")
+    for name, value in (("where", fault.where), ("  fix", fault.fix)):
+        if value:
+            console.print(Text(f"{name}: ", style="bold"), _plain(value), sep="")
+    return fault.exit_code
+
+
+def interrupted() -> int:
+    """After Ctrl-C."""
+    print("\ninterrupted: everything measured so far is kept; run the same command to go on", file=sys.stderr)
+    return INTERRUPTED
+
+
+def _plain(text: str) -> Text:
+    """Names from files are text, never markup or control sequences."""
+    return Text("".join(c for c in text if c.isprintable() or c == "\n"))
+
+
+def _json(value: Any) -> None:
+    sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")

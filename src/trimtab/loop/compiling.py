@@ -1,0 +1,109 @@
+"""Compiling: which plans there are to compile, and their profiles, each made once.
+
+The candidates are a function of the baseline's profile and of the tune slice alone, so they can be listed again by any
+later stage and come out the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
+from trimtab import backends
+from trimtab.domain.noun import EntryId, Executed, Ns
+from trimtab.domain.plan import CompileSpec, Entry, Plan, ServePolicy
+from trimtab.domain.profile import CompileProfile
+from trimtab.evidence.reference import ReferenceSet
+from trimtab.loop.context import Context, Profiles, compile_digest
+from trimtab.loop.runs import simulated
+from trimtab.mapping.cost import CostModel
+from trimtab.retuning import moves
+from trimtab.runtime.profile import grid, profile_plan
+from trimtab.store.codec import digest
+from trimtab.store.packet import is_done, mark_done
+
+REFERENCE = "reference"
+
+
+def profile(ctx: Context, plan: Plan) -> None:
+    """Make sure that plan and profile are in the packet; plans that compile alike share the first one's profile."""
+    ctx.keep(ctx.packet.write_plan(plan))
+    key = compile_digest(plan)
+    if ctx.profile_owners.setdefault(key, plan.id) != plan.id:
+        return
+    path = ctx.packet.path("profiles", f"{plan.id}.json")
+    checkpoint, inputs = f"profile-{plan.id}", {"compile": key, "model": ctx.model.sha256, **_conditions(ctx)}
+    if not is_done(ctx.packet.folder, checkpoint, inputs):
+        ctx.packet.write_profiles(plan.id, _measure(ctx, plan))
+        mark_done(ctx.packet.folder, checkpoint, inputs, [path])
+    ctx.keep(path)
+
+
+def _measure(ctx: Context, plan: Plan) -> Profiles:
+    ctx.progress.step("compile", 0, None, f"profiling {plan.id}")
+    budget = ctx.study.budget
+    return profile_plan(
+        plan,
+        ctx.model,
+        backends.factory(plan.compile.backend),
+        ctx.payloads,
+        grid(plan, ctx.workload.take(ctx.slice("tune")).dims, budget.profile_points),
+        repeats=budget.profile_repeats,
+        core=ctx.worker_cores(plan)[0],
+    )
+
+
+def _conditions(ctx: Context) -> dict[str, str]:
+    return {"workload": ctx.workload_sha256, "envelope": ctx.envelope_sha256, "budget": digest(ctx.study.budget)}
+
+
+def reference_plan(ctx: Context) -> tuple[Plan, EntryId]:
+    """The plan whose ONE entry covers every shape: the baseline where it has such an entry, else a dynamic one."""
+    baseline = ctx.study.baseline
+    lo = tuple(dim.lo for dim in ctx.study.dims.values())
+    hi = tuple(dim.hi for dim in ctx.study.dims.values())
+    for entry in baseline.compile.entries:
+        if entry.kind == "dynamic" and entry.lo == lo and entry.hi == hi:
+            return baseline, entry.id
+    most = baseline.serve.batch.max_size
+    entry = Entry(id="any-shape", kind="dynamic", lo=lo, hi=hi, batch=(1, most))
+    spec = replace(baseline.compile, entries=(entry,), fallback=entry.id)
+    return Plan(id=REFERENCE, compile=spec, serve=ServePolicy(threads=baseline.serve.threads)), entry.id
+
+
+def candidates(ctx: Context) -> moves.Options:
+    """Every move that the study allows, "no change" first."""
+    study = ctx.study
+    tune = ctx.workload.take(ctx.slice("tune"))
+    rehearsal = simulated(ctx, study.baseline, tune, "tune", "rehearsal", study.seeds.simulate)
+    reference, entry = reference_plan(ctx)
+    known = moves.Known(
+        dims=tune.dims,
+        seen=moves.seen_shapes(rehearsal),
+        predictor=ctx.costs(study.baseline),
+        profiles=tuple(p for p in ctx.profiles(study.baseline) if isinstance(p, CompileProfile)),
+        cost=bucket_cost(ctx.costs(reference), entry) if len(study.dims) == 1 else None,
+    )
+    return moves.enumerate_moves(study, known)
+
+
+def bucket_cost(costs: CostModel, entry: EntryId) -> Callable[[int], float]:
+    """ms of one request in a bucket that ends at a value, by the reference entry's measured times there."""
+
+    def milliseconds(end: int) -> float:
+        return costs.estimate(entry, (1, end)) / 1e6
+
+    return milliseconds
+
+
+def reference_set(ctx: Context, plans: tuple[Plan, ...]) -> ReferenceSet:
+    """All profiled entries of ``plans`` together; what every batch could have run on."""
+    found: ReferenceSet | None = None
+    for owner in dict.fromkeys(ctx.profile_id(plan) for plan in plans):
+        plan = next(p for p in plans if p.id == owner)
+        known = [p for p in ctx.profiles(plan) if isinstance(p, CompileProfile)]
+        one = ReferenceSet.from_profiles(plan.compile.entries, known, plan.serve.batch.max_size)
+        found = one if found is None else found | one
+    assert found is not None
+    return found

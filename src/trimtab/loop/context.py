@@ -1,0 +1,137 @@
+"""What all stages of one run share: the study, the packet, and what earlier stages left in it, read once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from trimtab import backends
+from trimtab.domain.plan import Plan
+from trimtab.domain.ports import ModelFile, Payloads, Progress
+from trimtab.domain.profile import CompileFailure, CompileProfile
+from trimtab.domain.study import Study
+from trimtab.domain.workload import Slice, Workload
+from trimtab.errors import StudyError
+from trimtab.loop.schedule import Schedule, plan_time
+from trimtab.mapping.cost import CostModel
+from trimtab.readers.payload import payloads_of
+from trimtab.store.codec import digest, workload_digest
+from trimtab.store.packet import Packet
+from trimtab.store.study import resolve_model
+
+Profiles = tuple[CompileProfile | CompileFailure, ...]
+
+
+@dataclass
+class Context:
+    """One run of the loop. ``written`` lists the files that the current stage has made."""
+
+    study: Study
+    folder: Path
+    packet: Packet
+    budget_s: float
+    progress: Progress
+    written: list[Path] = field(default_factory=list)
+
+    def keep(self, paths: Path | Iterable[Path]) -> None:
+        """Note what a stage wrote, for its checkpoint."""
+        self.written += [paths] if isinstance(paths, Path) else list(paths)
+
+    # --- the study, resolved -----------------------------------------------------------------------------------
+
+    @cached_property
+    def model(self) -> ModelFile:
+        return resolve_model(self.study, self.folder)
+
+    @cached_property
+    def payloads(self) -> Payloads:
+        return payloads_of(self.study, self.folder)
+
+    @cached_property
+    def versions(self) -> dict[str, str]:
+        """Versions of every runtime that the study can use: the same for all of its runs."""
+        plans = (self.study.baseline, *self.study.candidates)
+        return backend_versions([*(plan.compile.backend for plan in plans), *self.study.space.backends])
+
+    @cached_property
+    def schedule(self) -> Schedule:
+        space = self.study.space
+        count = 2 + len(space.buckets) + len(space.batches) + len(space.backends) + len(self.study.candidates)
+        budget = self.study.budget
+        return plan_time(self.budget_s, budget.replays, count, budget.replay_s)
+
+    @property
+    def driver_core(self) -> int:
+        envelope = self.study.envelope
+        return envelope.driver_core if envelope.driver_core is not None else envelope.cores[-1]
+
+    def worker_cores(self, plan: Plan) -> tuple[int, ...]:
+        """One core for each worker of ``plan``; never the driver's."""
+        free = tuple(core for core in self.study.envelope.cores if core != self.driver_core)
+        need = plan.serve.workers
+        if need > len(free):
+            raise StudyError(
+                f"plan {plan.id} wants {need} workers, but only {len(free)} cores are left beside the driver's",
+                where="envelope.cores",
+                fix="list more cores, or lower serve.workers",
+            )
+        return free[:need]
+
+    # --- what earlier stages left --------------------------------------------------------------------------------
+
+    @cached_property
+    def workload(self) -> Workload:
+        return self.packet.read_workload()
+
+    def slice(self, name: str) -> Slice:
+        """The slice named ``name``; StudyError if the workload has none."""
+        found = next((part for part in self.workload.slices if part.name == name), None)
+        if found is None:
+            raise StudyError(
+                f"there is no slice {name!r}",
+                where="workload.slices",
+                fix=f"known: {', '.join(part.name for part in self.workload.slices)}",
+            )
+        return found
+
+    @cached_property
+    def workload_sha256(self) -> str:
+        return workload_digest(self.workload)
+
+    @cached_property
+    def envelope_sha256(self) -> str:
+        return digest(self.packet.read_envelope()[0])
+
+    @cached_property
+    def profile_owners(self) -> dict[str, str]:
+        """Digest of a compile half -> the plan under whose id its profile is stored, for the plans of this packet."""
+        plans = [self.packet.read_plan(path.stem) for path in sorted(self.packet.folder.glob("plans/*.json"))]
+        stored = {path.stem for path in self.packet.folder.glob("profiles/*.json")}
+        return {compile_digest(plan): plan.id for plan in plans if plan.id in stored}
+
+    def profile_id(self, plan: Plan) -> str:
+        """The id under which the profile of ``plan``'s compile half is stored: plans that compile alike share one."""
+        return self.profile_owners.get(compile_digest(plan), plan.id)
+
+    def profiles(self, plan: Plan) -> Profiles:
+        return self.packet.read_profiles(self.profile_id(plan))
+
+    def costs(self, plan: Plan) -> CostModel:
+        """Predicted service times of ``plan``."""
+        known = [p for p in self.profiles(plan) if isinstance(p, CompileProfile)]
+        return CostModel.from_profiles(known, plan.compile.entries)
+
+
+def compile_digest(plan: Plan) -> str:
+    """What a profile depends on: two plans with the same digest compile to the same programs."""
+    return digest((plan.compile, plan.serve.threads))
+
+
+def backend_versions(names: Iterable[str]) -> dict[str, str]:
+    """Versions of the runtimes ``names``."""
+    found: dict[str, str] = {}
+    for name in dict.fromkeys(names):
+        found |= backends.info(name).versions
+    return found

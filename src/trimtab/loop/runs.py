@@ -1,0 +1,181 @@
+"""Runs: one plan over one slice, replayed for real or simulated, and kept in the packet.
+
+A replay that finished is never repeated: its checkpoint holds the digests of everything it depended on. One that was cut
+off (Ctrl-C, kill, a full disk) leaves its rows in the telemetry log; they become an incomplete trace of their own before
+the run starts again, so that nothing measured is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from trimtab import backends
+from trimtab.domain.plan import Plan
+from trimtab.domain.trace import RunInfo, Source, Trace
+from trimtab.domain.workload import Workload
+from trimtab.loop.context import Context
+from trimtab.mapping.cost import ProfileService
+from trimtab.mapping.route import Router
+from trimtab.runtime.replay import ReplayRequest, replay
+from trimtab.serving.record import Recorder, Sink
+from trimtab.serving.simulate import simulate
+from trimtab.store.codec import digest
+from trimtab.store.packet import is_done, mark_done
+from trimtab.store.telemetry import TelemetrySink, recover
+
+FRESH = "fresh workers, the plan's warm list run, empty queue"
+
+
+class Interrupted(KeyboardInterrupt):
+    """A replay was stopped by Ctrl-C; its trace so far is in the packet."""
+
+
+def replayed(ctx: Context, plan: Plan, part: str, run_id: str, *, stage: str) -> Trace:
+    """The measured run ``run_id`` of ``plan`` on slice ``part``: from the packet if it is there, else replayed now."""
+    inputs = _inputs(ctx, plan, part)
+    checkpoint = f"run-{run_id}"
+    if is_done(ctx.packet.folder, checkpoint, inputs):
+        ctx.keep(ctx.packet.trace_files(run_id))
+        return ctx.packet.read_trace(run_id)
+    _salvage(ctx, plan, part, run_id)
+    workload = ctx.workload.take(ctx.slice(part))
+    with _sink(ctx, run_id) as sink:
+        trace = replay(
+            ReplayRequest(
+                workload=workload,
+                plan=plan,
+                model=ctx.model,
+                backend=backends.factory(plan.compile.backend),
+                payloads=ctx.payloads,
+                router=Router(plan.compile),
+                predictor=ctx.costs(plan),
+                cores=ctx.worker_cores(plan),
+                driver_core=ctx.driver_core,
+                run=_info(ctx, plan, part, run_id, "measured", 0),
+                sink=sink,
+            ),
+            _Named(ctx, stage, run_id),
+        )
+    if not trace.run.complete:
+        ctx.packet.write_trace(_renamed(trace, _cut_id(ctx, run_id)))
+        ctx.packet.telemetry_path(run_id).unlink(missing_ok=True)
+        raise Interrupted
+    files = ctx.packet.write_trace(trace)
+    mark_done(ctx.packet.folder, checkpoint, inputs, files)
+    ctx.packet.telemetry_path(run_id).unlink(missing_ok=True)
+    ctx.keep(files)
+    return trace
+
+
+def in_turn(
+    ctx: Context, plans: Sequence[Plan], part: str, times: int, *, label: str, stage: str
+) -> dict[str, list[Trace]]:
+    """Every plan ``times`` times on the same arrivals, in turn, each round in the other direction (A B B A). Runs are
+    named ``<label>-<plan>-<number>``."""
+    found: dict[str, list[Trace]] = {plan.id: [] for plan in plans}
+    for number in range(1, times + 1):
+        order = plans if number % 2 else tuple(reversed(plans))
+        for plan in order:
+            run_id = f"{label}-{plan.id}-{number}"
+            found[plan.id].append(replayed(ctx, plan, part, run_id, stage=stage))
+    return found
+
+
+def simulated(ctx: Context, plan: Plan, workload: Workload, part: str, run_id: str, seed: int) -> Trace:
+    """``plan`` under the virtual clock, service times drawn from its profile with ``seed``."""
+    costs = ctx.costs(plan)
+    run = _info(ctx, plan, part, run_id, "simulated", seed)
+    return simulate(workload, plan, Router(plan.compile), costs, ProfileService(costs, seed), run)
+
+
+def _info(ctx: Context, plan: Plan, part: str, run_id: str, source: Source, seed: int) -> RunInfo:
+    cores = ctx.worker_cores(plan) if source == "measured" else tuple(range(plan.serve.workers))
+    return RunInfo(
+        id=run_id,
+        plan=plan.id,
+        slice=part,
+        source=source,
+        workload_sha256=ctx.workload_sha256,
+        envelope_sha256=ctx.envelope_sha256,
+        start_state=FRESH if source == "measured" else "all entries ready and warmed, empty queue",
+        seed=seed,
+        workers=plan.serve.workers,
+        cores=cores,
+        driver_core=ctx.driver_core,
+        versions=ctx.versions,
+    )
+
+
+def _inputs(ctx: Context, plan: Plan, part: str) -> dict[str, str]:
+    return {
+        "plan": digest(plan),
+        "slice": digest(ctx.slice(part)),
+        "workload": ctx.workload_sha256,
+        "envelope": ctx.envelope_sha256,
+        "model": ctx.model.sha256,
+        "profile": digest(ctx.profiles(plan)),
+    }
+
+
+class _Named:
+    """Progress of one replay under its stage's name, with the run's id as its note."""
+
+    def __init__(self, ctx: Context, stage: str, run_id: str) -> None:
+        self._ctx = ctx
+        self._stage = stage
+        self._run = run_id
+
+    def step(self, stage: str, done: float, total: float | None, note: str = "") -> None:
+        """Pass it on."""
+        self._ctx.progress.step(self._stage, done, total, f"{self._run} {note}".strip())
+
+
+# --- telemetry that outlives the process ---------------------------------------------------------------------------
+
+
+@contextmanager
+def _sink(ctx: Context, run_id: str) -> Iterator[Sink]:
+    with TelemetrySink(ctx.packet.telemetry_path(run_id)) as log:
+
+        def append(table: str, rows: Sequence[tuple[Any, ...]]) -> None:
+            log.extend([(table, *_plain(row)) for row in rows])
+
+        yield append
+
+
+def _plain(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(value.item() if isinstance(value, np.generic) else value for value in row)
+
+
+def _salvage(ctx: Context, plan: Plan, part: str, run_id: str) -> None:
+    """Turn the log of a run that was killed into an incomplete trace: the same recorder makes it, from rows instead of
+    events."""
+    path = ctx.packet.telemetry_path(run_id)
+    if not path.is_file():
+        return
+    run = _info(ctx, plan, part, _cut_id(ctx, run_id), "measured", 0)
+    router = Router(plan.compile)
+    recorder = Recorder(run, ctx.workload.take(ctx.slice(part)), tuple(router.entries), ctx.worker_cores(plan))
+    rows = recover(path).rows
+    for table, *row in rows:
+        recorder.restore(table, tuple(row))
+    if rows:
+        ctx.packet.write_trace(recorder.trace(complete=False))
+    path.unlink()
+
+
+def _renamed(trace: Trace, run_id: str) -> Trace:
+    return msgspec.structs.replace(trace, run=msgspec.structs.replace(trace.run, id=run_id))
+
+
+def _cut_id(ctx: Context, run_id: str) -> str:
+    number = 1
+    while ctx.packet.trace_folder(f"{run_id}.cut{number}").exists():
+        number += 1
+    return f"{run_id}.cut{number}"

@@ -1,0 +1,78 @@
+"""How the time budget becomes lengths of traffic.
+
+Everything but the replays takes a time that hardly depends on the traffic (probe, compile, profile, analysis); what is
+left is dealt to the replays. A replay of s seconds takes s plus the start of fresh workers. A held-out segment is longer
+than a tune segment, because the verdict is made there. The figures below were measured on two cores of a virtual machine
+and only steer how much traffic is taken: a budget is an aim, never a bound on what is measured.
+"""
+
+from __future__ import annotations
+
+from trimtab.domain.noun import Noun, Ns
+from trimtab.domain.workload import Slice, Workload
+from trimtab.errors import StudyError
+
+FIXED_S = 45.0
+"""Probe, reading, analysis and report, s."""
+PROFILE_S = 5.0
+"""Compiling and profiling one plan, s."""
+START_S = 2.5
+"""Fresh workers for one replay, s."""
+HELD_OUT_WEIGHT = 1.5
+AMPLE_S = 900.0
+"""From this budget on, candidates are confirmed as often as the baseline is replayed; below it, once."""
+CONFIRMED = 3
+"""How many candidates are confirmed by real replay on the tune slice, beside the baseline."""
+FEWEST_REQUESTS = 200
+"""Below this a segment says nothing about a tail."""
+
+
+class Schedule(Noun, frozen=True, kw_only=True):
+    """Seconds of traffic per segment, and how often each is replayed."""
+
+    tune_s: float
+    held_out_s: float
+    replays: int
+    confirmed: int
+    confirming: int
+
+    @property
+    def replay_seconds(self) -> float:
+        """Traffic seconds of all replays together."""
+        tune = self.replays + (self.confirmed + 1) * self.confirming
+        return tune * self.tune_s + 2 * self.replays * self.held_out_s
+
+
+def plan_time(budget_s: float, replays: int, profiles: int, fixed_replay_s: float | None) -> Schedule:
+    """Deal ``budget_s`` out. ``profiles`` = distinct compile specs; ``fixed_replay_s`` overrides the tune length."""
+    confirming = replays if budget_s >= AMPLE_S else 1
+    tune = replays + (CONFIRMED + 1) * confirming
+    count, weight = tune + 2 * replays, tune + 2 * replays * HELD_OUT_WEIGHT
+    left = budget_s - FIXED_S - PROFILE_S * profiles - START_S * count
+    tune_s = fixed_replay_s if fixed_replay_s is not None else max(left, 0.0) / weight
+    return Schedule(
+        tune_s=tune_s,
+        held_out_s=tune_s * HELD_OUT_WEIGHT,
+        replays=replays,
+        confirmed=CONFIRMED,
+        confirming=confirming,
+    )
+
+
+def cut(workload: Workload, schedule: Schedule) -> tuple[Slice, ...]:
+    """The workload's slices, with ``tune`` and ``held-out`` shortened to what the schedule allows."""
+    seconds = {"tune": schedule.tune_s, "held-out": schedule.held_out_s}
+    return tuple(_shorten(workload, part, seconds[part.name]) if part.name in seconds else part for part in workload.slices)
+
+
+def _shorten(workload: Workload, part: Slice, seconds: float) -> Slice:
+    begin = int(workload.scheduled[part.start])
+    end: Ns = begin + round(seconds * 1e9)
+    stop = part.start + int((workload.scheduled[part.start : part.stop] <= end).sum())
+    if stop - part.start < min(FEWEST_REQUESTS, part.stop - part.start):
+        raise StudyError(
+            f"the budget leaves {seconds:.1f} s for each replay of {part.name}: {stop - part.start} requests",
+            where="budget.time",
+            fix=f"allow more time, fewer replays, or a higher rate; {FEWEST_REQUESTS} requests are the least",
+        )
+    return Slice(name=part.name, start=part.start, stop=stop, streams=part.streams, band=part.band)
