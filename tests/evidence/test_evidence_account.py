@@ -87,6 +87,22 @@ def test_each_step_of_the_execution_has_its_name() -> None:
     assert parts(account_of(replace(scene, cold=100)), 0)["cold"] == 109
 
 
+def changing(over: int, same: int) -> dict[str, list[int]]:
+    """Cold and interference of 40 requests; every other one changes the shape and takes ``over`` ns too long, the
+    others ``same``."""
+    extra = ns(*[over, same] * 20)
+    scene = Scene(arrivals=np.arange(40, dtype=np.int64) * 100, dims=ns(*[1] * 40), interference=extra, reference=FLAT)
+    trace = simulate(scene)
+    trace.batches["changed"][::2] = True
+    found = account_of(scene, trace).requests
+    return {name: found[name][:2].tolist() for name in ("cold", "interference")}
+
+
+def test_a_change_of_shape_is_cold_only_as_far_as_changes_are_slower_in_this_run() -> None:
+    assert changing(over=12, same=2) == {"cold": [10, 0], "interference": [2, 2]}
+    assert changing(over=5, same=5) == {"cold": [0, 0], "interference": [5, 5]}
+
+
 def test_a_missing_level_merges_its_two_steps() -> None:
     scene = Scene(arrivals=ns(0), dims=ns(5), bucket=8, premium=1.5, reference=Formula(fixed=10, slope=2))
 
@@ -145,6 +161,9 @@ def test_pace_and_warm_up_have_their_own_label_and_a_dead_worker_is_unavailable(
     trace = simulate(waiting)
     assert parts(account_of(waiting, with_marks(trace, ("pace", 0, 2, 6))), 0) == {
         "dispatch": 6, "occupied": 4, "useful": 8,
+    }  # fmt: skip
+    assert parts(account_of(waiting, with_marks(trace, ("warm-up", 0, 3, -1))), 0) == {
+        "dispatch": 3, "occupied": 7, "useful": 8,
     }  # fmt: skip
     down = with_marks(trace, ("worker-down", 0, 1, -1), ("worker-up", 0, 3, -1), ("entry-ready", 0, 7, -1))
     assert parts(account_of(waiting, down), 0) == {"dispatch": 4, "unavailable": 6, "useful": 8}

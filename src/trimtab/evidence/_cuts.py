@@ -92,7 +92,8 @@ class Timeline:
         spans: list[list[Spans]] = []
         for worker in range(workers):
             mine = batches["worker"] == worker
-            pace = _marks(trace, worker, "pace", "warm-up")
+            start, end = _marks(trace, worker, "pace", "warm-up")
+            pace = start, np.where(end == NEVER, last, end)
             spans.append([(batches["dispatched"][mine], ends[mine]), pace, down_spans(trace, worker, last)])
         edges = [edge for kinds in spans for pair in kinds for edge in pair if edge.size]
         first = min((int(e.min()) for e in [trace.requests["scheduled"], *edges] if e.size), default=0)

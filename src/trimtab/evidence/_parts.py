@@ -11,7 +11,11 @@ members and s_max their largest dims. Interference and premium are signed. Where
 the steps on both sides of it merge into ``unprofiled``. A level is never above the one before it except at a signed
 step, so all other parts are >= 0; this only binds where profiles are not monotone.
 
-Limits: ``cold`` takes all run time above the promise in a first, changed or compiling run, interference included.
+``cold`` is all run time above the promise in a first or compiling run, interference included. A batch that merely
+ran other dims than the one before it is another matter: under mixed shapes nearly every batch is one, and calling
+its noise cold would leave no interference at all. The promise comes from repeats interleaved over shapes, so it holds
+what a usual change costs. Beyond that, a changed run is cold by at most what changed runs of its entry typically take
+longer, relative to the promise, than unchanged ones of the same trace (difference of medians, at least 20 of each).
 """
 
 from __future__ import annotations
@@ -28,6 +32,7 @@ from trimtab.domain.trace import Trace
 from trimtab.evidence._split import Int, Members
 
 KEY_SPAN = 2**62
+CHANGES_NEEDED = 20
 
 
 def unique_rows(columns: Sequence[NDArray[Any]]) -> tuple[Int, Int]:
@@ -99,7 +104,7 @@ class Execution:
         self.failed: NDArray[np.bool_] = batches["error"] != 0
         self.off_core: Int = np.where(self.failed, 0, np.clip(batches["runqueue"], 0, wall))
         self.run: Int = wall - self.off_core
-        self.first: NDArray[np.bool_] = batches["first_seen"] | batches["changed"] | (batches["compile_events"] > 0)
+        self.first: NDArray[np.bool_] = batches["first_seen"] | (batches["compile_events"] > 0)
         true = [trace.requests[f"dim.{name}"] for name in names]
         padded = [batches["executed_size"].astype(np.int64), *(batches[f"exec.{name}"] for name in names)]
         size = batches["size"].astype(np.int64)
@@ -114,6 +119,7 @@ class Execution:
             ref(padded),
             ref([size, *largest]),
         ]
+        self.change: Int = self._change(trace)
         ran = members.order
         self.alone: Int = np.zeros(len(trace.requests), dtype=np.int64)
         self.alone[ran] = ref([np.ones(ran.size, dtype=np.int64), *(c[ran] for c in true)])
@@ -122,13 +128,36 @@ class Execution:
         total, least = members.reduce(np.add, with_mates, 0), members.reduce(np.minimum, with_mates, 0)
         self.levels.append(np.where(least > 0, total // np.maximum(members.count, 1), 0))
 
+    def _change(self, trace: Trace) -> Int:
+        """What a change of shape typically costs each changed batch beyond its promise, ns."""
+        entry, changed = trace.batches["entry"], trace.batches["changed"]
+        promised = self.levels[0]
+        warm = (promised > 0) & ~self.failed & ~self.first
+        ratio = self.run / np.maximum(promised, 1)
+        out = np.zeros_like(promised)
+        for code in np.unique(entry[warm & changed]):
+            mine = warm & (entry == code)
+            other, same = ratio[mine & changed], ratio[mine & ~changed]
+            if min(other.size, same.size) < CHANGES_NEEDED:
+                continue
+            slower = max(float(np.median(other) - np.median(same)), 0.0)
+            rows = np.flatnonzero(mine & changed)
+            out[rows] = np.rint(slower * promised[rows]).astype(np.int64)
+        return out
+
+    def _cold(self, excess: Int, batch: Int) -> Int:
+        """Of ``excess`` over the promise, what is due to a first, compiling or changed run; ``batch`` = its rows."""
+        over = np.maximum(excess, 0)
+        cold: Int = np.where(self.first[batch], over, np.minimum(over, self.change[batch]))
+        return cold
+
     def own(self, members: Members, rows: Int) -> dict[str, Int]:
         """Parts of the execution of the requests ``rows`` (each has run), own view."""
         batch = members.row[rows]
         levels = [level[batch] for level in self.levels[:3]]
         steps, unprofiled = descend(self.run[batch], [*levels, self.alone[rows]], (True, True, False, False))
         excess, premium, padding, co_batching, useful = steps
-        cold = np.where(self.first[batch], np.maximum(excess, 0), 0)
+        cold = self._cold(excess, batch)
         return {
             "off_core": self.off_core[batch],
             "cold": cold,
@@ -148,7 +177,7 @@ class Execution:
         """
         steps, unprofiled = descend(self.run, self.levels, (True, True, False, False))
         excess, premium, padding, ragged, useful = steps
-        cold = np.where(self.first, np.maximum(excess, 0), 0)
+        cold = self._cold(excess, np.arange(excess.size))
         parts = {
             "useful": useful,
             "padding": padding + ragged,
