@@ -14,7 +14,7 @@ from trimtab.domain.ports import Predictor
 from trimtab.domain.route import ROUTE_KINDS
 from trimtab.domain.score import LossCause
 from trimtab.domain.trace import Trace
-from trimtab.evidence._parts import look_up
+from trimtab.evidence._parts import Execution
 from trimtab.evidence._split import Int, Members
 from trimtab.evidence.attribute import batch_rows
 from trimtab.evidence.reference import ReferenceSet, cheapest
@@ -82,13 +82,13 @@ def measure(trace: Trace, yardstick: Yardstick) -> Batches:
     """m, c, b and the parts of the loss of every batch of ``trace``."""
     b = trace.batches
     members = Members(batch_rows(trace), len(b))
+    wall = np.maximum(b["ended"] - b["started"], 0)
+    known = Execution(trace, members, wall, yardstick.promise, yardstick.reference, yardstick.reference_entry)
     well = (b["error"] == 0) & (b["started"] >= 0) & (b["ended"] >= b["started"]) & (members.count > 0)
     row = np.flatnonzero(well)
-    wall = (b["ended"] - b["started"])[row]
-    run = wall - np.clip(b["runqueue"][row], 0, wall)
-    promise, reference, useful = _levels(trace, members, row, yardstick)
+    run, change = known.run[row], known.change[row]
+    promise, reference, _, useful = (level[row] for level in known.levels)
     best, alone = _lowest(trace, members, row, yardstick)
-    first = (b["first_seen"] | (b["compile_events"] > 0))[row]
     position = np.full(len(b) + 1, -1, dtype=np.int64)
     position[row] = np.arange(row.size)
     return Batches(
@@ -97,38 +97,23 @@ def measure(trace: Trace, yardstick: Yardstick) -> Batches:
         oldest=members.order[members.first[row]],
         size=members.count[row],
         route=b["route"][row].astype(np.int64),
-        first=first,
+        first=known.first[row],
         measured=run,
         promised=np.maximum(b["promised"][row], 0),
         best=best,
         useful=np.where(reference > 0, useful, 0),
         executed=np.where(useful > 0, reference, 0),
-        loss=_loss(run, promise, reference, alone, best, first | b["changed"][row]),
+        loss=_loss(run, promise, reference, alone, best, np.where(known.first[row], run, change)),
         failed=int((b["error"] != 0).sum()),
     )
 
 
-def _levels(trace: Trace, members: Members, row: Int, yardstick: Yardstick) -> tuple[Int, Int, Int]:
-    """T_e(D), T_ref(D) and mean_j T_ref(n, s_j) of the batches ``row``; 0 = unknown."""
-    b, only = trace.batches.take(row), (yardstick.reference_entry,)
-    executed = [b["executed_size"].astype(np.int64), *(b[f"exec.{name}"] for name in trace.dim_names)]
-    promise = look_up(yardstick.promise, trace.entries, b["entry"].astype(np.int64), executed)
-    reference = look_up(yardstick.reference, only, np.zeros(row.size, dtype=np.int64), executed)
-    ran = members.order
-    size = members.count[members.row[ran]]
-    true = [trace.requests[f"dim.{name}"][ran] for name in trace.dim_names]
-    among = np.zeros(len(trace.requests), dtype=np.int64)
-    among[ran] = look_up(yardstick.reference, only, np.zeros(ran.size, dtype=np.int64), [size, *true])
-    total, least = members.reduce(np.add, among, 0), members.reduce(np.minimum, among, 0)
-    useful = np.where(least > 0, total // np.maximum(members.count, 1), 0)
-    return promise, reference, useful[row]
-
-
-def _loss(run: Int, promise: Int, reference: Int, alone: Int, best: Int, cold_run: Bool) -> dict[LossCause, Int]:
-    """Parts of R - b, signed; ``alone`` = r of the theory. What needs an unknown time is unprofiled."""
+def _loss(run: Int, promise: Int, reference: Int, alone: Int, best: Int, coldest: Int) -> dict[LossCause, Int]:
+    """Parts of R - b, signed; ``alone`` = r of the theory, ``coldest`` = the most that may be cold. What needs an
+    unknown time is unprofiled."""
     promised = promise > 0
     above = np.where(promised, run - promise, 0)
-    cold = np.where(cold_run, np.maximum(above, 0), 0)
+    cold = np.minimum(np.maximum(above, 0), coldest)
     split = promised & (reference > 0) & (alone > 0) & (best > 0)
     premium = np.where(split, promise - reference + alone - best, 0)
     padding = np.where(split, reference - alone, 0)

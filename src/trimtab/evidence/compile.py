@@ -21,6 +21,7 @@ from typing import Any
 from trimtab.domain.figure import Finding, Findings
 from trimtab.domain.plan import Precision
 from trimtab.domain.profile import CompileFailure, CompileProfile, ShapeTiming
+from trimtab.domain.study import QualitySpec
 from trimtab.evidence._figures import NS_MS, Desk, percent, series
 from trimtab.evidence._latency_tables import table
 from trimtab.evidence.stats import beta_interval, quantile
@@ -31,10 +32,8 @@ MINOR_SHARE = 0.05
 Row = dict[str, Any]
 
 
-def findings(
-    profiles: Sequence[CompileProfile], failures: Sequence[CompileFailure] = (), declared: Precision = "f32"
-) -> Findings:
-    """Everything the compile stage found. ``declared`` is the study's precision: what the quality floor was set for."""
+def findings(profiles: Sequence[CompileProfile], failures: Sequence[CompileFailure], quality: QualitySpec) -> Findings:
+    """Everything the compile stage found; ``quality`` names the precision that the study declares."""
     if not profiles:
         lost = f"{len(failures)} entries failed to compile; " if failures else ""
         text = f"{lost}no entry was compiled, so nothing can be promised."
@@ -53,7 +52,7 @@ def findings(
     said = [
         _total(profiles, failures, total),
         *_failed(failures),
-        *(f for p in profiles for f in _precision(p, declared)),
+        *(f for p in profiles for f in _precision(p, quality.precision)),
         *_first_runs(profiles),
     ]
     return Findings(

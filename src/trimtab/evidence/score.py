@@ -16,7 +16,7 @@ a share of sum m, signed, and the parts add up to 1 - accuracy exactly. T_e is t
 T_ref that of the one reference entry, D the executed dims, r the cheapest way in which the reference entry alone
 serves the members at true shapes:
 
-    cold         max(0, R - T_e(D)) of a first, changed or compiling run; else 0
+    cold         max(0, R - T_e(D)) of a first or compiling run; of a changed run, as far as changes cost (account)
     interference R - cold - T_e(D)
     padding      T_ref(D) - r                         (bucket and ragged padding)
     premium      T_e(D) - T_ref(D) + r - b            (a dearer kernel than the best entry known)
