@@ -15,9 +15,11 @@ from retuning_cases import noisy, study, trace
 from trimtab.domain.plan import Plan
 from trimtab.domain.study import Sla
 from trimtab.domain.trace import Trace
-from trimtab.domain.verdict import Move
+from trimtab.domain.verdict import Move, Rejected
 from trimtab.domain.workload import Provenance, Workload
 from trimtab.errors import RunError
+from trimtab.mapping.buckets import compare
+from trimtab.retuning import findings
 from trimtab.retuning.confirm import choose, rejected
 from trimtab.retuning.search import jitter, shortlist, simulate_all
 
@@ -224,3 +226,46 @@ def test_jitter_has_the_size_it_says() -> None:
     before = workload([i * 10**9 for i in range(1, 4000)])
     shift = jitter(before, 1, seed=3).scheduled - before.scheduled
     assert 57_000 < float(np.std(shift)) < 63_000
+
+
+# --- findings ------------------------------------------------------------------------------------------------
+
+
+def test_the_candidate_table_tells_every_row() -> None:
+    moves = [NONE, WARM, replace(REFIT, compile_s=1.5, memory_mib=20.0), REFIT8]
+    rows = simulate_all(moves, Played({"today": 100, "warm": 90, "refit-4": 40}), P95)
+    choice = choose(moves[:3], measured({"today": 1, "warm": 0.9, "refit-4": 0.5}, n=600), P95, 4)
+    refused = [Rejected(plan="bundle", sentence="Do all.", reason="it changes 2 things at once")]
+    found = findings.retune(P95, rows, choice, refused, "retune.json")
+    table = found.table("retune.candidates")
+    assert table is not None
+    assert [table.columns[name] for name in ("plan", "status", "compile_s")] == [
+        ("refit-4", "warm", "today", "refit-8", "bundle"),
+        ("chosen", "rejected", "baseline", "rejected", "refused"),
+        (1.5, None, None, None, None),
+    ]
+    assert table.columns["reason"][3:] == ("nothing is known of refit-8", "it changes 2 things at once")
+    assert table.columns["simulated"][0] == pytest.approx(-0.6)
+    assert found.headline.startswith("refit-4: p95 −50 % on the tune slice, −")
+    assert found.headline.endswith("for 1.5 s more at start.")
+    assert {"retune.simulated.refit-4", "retune.measured.refit-4"} <= {figure.id for figure in found.figures}
+
+
+def test_no_gain_is_a_finding_too() -> None:
+    rows = simulate_all([NONE], Played({"today": 100}), P95)
+    found = findings.retune(P95, rows, choose([NONE], measured({"today": 1}, n=600), P95, 4), [], "retune.json")
+    assert found.headline == "No move gains more than the floor on the tune slice."
+
+
+def test_the_sweep_stands_beside_the_formulas() -> None:
+    rows = simulate_all([NONE], Played({"today": 100}), P95)
+    choice = choose([NONE], measured({"today": 1}, n=600), P95, 4)
+    fits = compare(np.array([[10], [10], [11], [100]]), float, 2)
+    found = findings.retune(P95, rows, choice, [], "retune.json", fits=fits)
+    table = found.table("retune.buckets")
+    assert table is not None
+    assert (table.columns["family"][:2], table.columns["boundaries"][:2]) == (("fitted", "fitted"), ("100", "11 100"))
+    assert found.findings[1].text == (
+        "2 fitted buckets cost 33.2 ms a request by profile, 100 with one; "
+        "the best formula of that count (exponential) costs 49."
+    )

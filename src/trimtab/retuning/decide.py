@@ -7,7 +7,8 @@ The rule, in this order; the first line that applies decides.
 3. A guard fails: *hold*, guard-failed.
 4. The primary cell fails (no benefit above the floor): *hold*, no-benefit.
 5. The primary cell or a guard did not pass, or there is no primary cell: *hold*, inconclusive.
-6. Precision (or sparsity) changes and no quality cell passed: *hold*, inconclusive (R32).
+6. Precision (or sparsity) changes, and no quality cell passed or nobody knows what precision was executed: *hold*,
+   inconclusive (R32).
 7. Else *ship*, with the sign-off that the study asks for.
 
 Quality cells are guards. Inconclusive is never a pass; informative cells never decide, but those that failed or stayed
@@ -18,8 +19,8 @@ The way back, ``retuning.rollback``, is part of every proposal.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from trimtab.domain.figure import Interval
 from trimtab.domain.study import SignOff, Sla
@@ -44,9 +45,10 @@ class Case:
     """Everything that a decision rests on.
 
     ``quality`` cells judge outputs against the reference · ``changes_precision`` = the candidate computes in another
-    precision or sparsity than the baseline, declared or executed · ``running`` = the candidate already serves ·
-    ``tail`` = who owns the baseline's tail, as (cause, share of the tail) · ``scope`` = slices, versions and conditions
-    in words · ``signed`` = the roles that have signed.
+    precision or sparsity than the baseline, declared or executed · ``executed`` = the share of time that the candidate
+    spends in each precision · ``running`` = the candidate already serves · ``tail`` = who owns the baseline's tail, as
+    (cause, share of the tail) · ``scope``, ``not_covered`` and ``risks`` add words to what the cells say themselves ·
+    ``signed`` = the roles that have signed.
     """
 
     move: Move
@@ -56,10 +58,12 @@ class Case:
     signoff: SignOff
     quality: tuple[MatrixCell, ...] = ()
     changes_precision: bool = False
+    executed: Mapping[str, float] = field(default_factory=dict)
     running: bool = False
     signed: tuple[Role, ...] = ()
     tail: tuple[str, float] | None = None
     scope: tuple[str, ...] = ()
+    not_covered: tuple[str, ...] = ()
     risks: tuple[str, ...] = ()
 
 
@@ -81,8 +85,8 @@ def decide(case: Case) -> Verdict:
         sentence=_sentence(case, ruling),
         deciding=tuple(cell.id for cell in ruling.deciding),
         cells=cells,
-        scope=(*case.scope, *_covered(cells), OWN_QUEUE),
-        not_covered=tuple(dict.fromkeys(cell.condition for cell in cells if cell.status == "not-run")),
+        scope=(*case.scope, *_covered(cells), *_executed(case), OWN_QUEUE),
+        not_covered=(*dict.fromkeys(cell.condition for cell in cells if cell.status == "not-run"), *case.not_covered),
         risks=_risks(case, ruling),
     )
 
@@ -99,9 +103,16 @@ def _rule(case: Case) -> _Ruling:
     if unsure:
         verb = "is" if len(unsure) == 1 else "are"
         return _Ruling("hold", "inconclusive", f"{_names(unsure)} {verb} undecided", unsure)
-    if case.changes_precision and not any(cell.status == "pass" for cell in case.quality):
-        return _Ruling("hold", "inconclusive", "precision changes and there is no quality evidence")
+    lacking = _lacking(case)
+    if case.changes_precision and lacking:
+        return _Ruling("hold", "inconclusive", f"precision changes and there is no {lacking}")
     return _Ruling("ship", "", "", (primary, *guards))
+
+
+def _lacking(case: Case) -> str:
+    if not any(cell.status == "pass" for cell in case.quality):
+        return "quality evidence"
+    return "" if case.executed else "record of the precision that was executed"
 
 
 def _stopped(case: Case, primary: MatrixCell | None, failed: tuple[MatrixCell, ...]) -> _Ruling | None:
@@ -215,6 +226,11 @@ def _covered(cells: Sequence[MatrixCell]) -> tuple[str, ...]:
     if conditions:
         out.append(f"conditions: {', '.join(conditions)}")
     return tuple(out)
+
+
+def _executed(case: Case) -> tuple[str, ...]:
+    words = [f"{name} {share * 100:.0f} %" for name, share in sorted(case.executed.items())]
+    return (f"executed precision: {', '.join(words)}",) if words else ()
 
 
 def _risks(case: Case, ruling: _Ruling) -> tuple[str, ...]:

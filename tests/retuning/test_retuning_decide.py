@@ -1,0 +1,256 @@
+"""The decision as a table: every line of the rule, the sentence it gives, and what a verdict must name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace as but
+from retuning_cases import study
+
+from trimtab.domain.figure import Interval
+from trimtab.domain.study import SignOff, Sla
+from trimtab.domain.verdict import CellRole, CellStatus, MatrixCell, Move, Proposal
+from trimtab.retuning import findings
+from trimtab.retuning.decide import Case, decide, signoff_text
+
+BASE = study().baseline
+REFIT = Move(
+    kind="refit",
+    sentence="Add entries 640 and 960, and warm both at start.",
+    owner="runtime",
+    plan=but(BASE, id="refit-2"),
+    size=302,
+    risk="Shapes above 960 still run on a dynamic entry, cold at first.",
+)
+NONE = Move(kind="no-change", sentence="Keep plan today as it is.", owner="runtime", plan=BASE, size=0)
+
+
+def cell(role: CellRole, status: CellStatus, metric: str = "p95", part: str = "held-out", **values: Any) -> MatrixCell:
+    facts = {"condition": "normal", "baseline": 412.0, "candidate": 58.0, "change": -0.86, **values}
+    return MatrixCell(id=f"{role}/{part}/{metric}", slice=part, metric=metric, role=role, status=status, **facts)
+
+
+PRIMARY = cell("primary", "pass", interval=Interval(lo=-0.88, hi=-0.83))
+GUARD = cell("guard", "pass", "p99")
+QUALITY = cell("guard", "pass", "argmax-agreement")
+FAILED = cell("guard", "fail", "p99")
+OPEN = cell("guard", "inconclusive", "p99")
+
+
+def case(*cells: MatrixCell, move: Move = REFIT, **facts: Any) -> Case:
+    return Case(
+        move=move,
+        baseline="today",
+        cells=cells,
+        sla=Sla(metric="p95", bound_ms=60.0),
+        signoff=SignOff(),
+        **{"signed": ("compiler", "runtime", "observability"), **facts},
+    )
+
+
+TABLE: dict[str, tuple[Case, str, str, tuple[str, ...]]] = {
+    "all pass": (case(PRIMARY, GUARD), "ship", "", ("primary/held-out/p95", "guard/held-out/p99")),
+    "no guards declared": (case(PRIMARY), "ship", "", ("primary/held-out/p95",)),
+    "guard fails on what is running": (
+        case(PRIMARY, FAILED, running=True), "rollback", "guard-failed", ("guard/held-out/p99",),
+    ),
+    "quality fails on what is running": (
+        case(PRIMARY, quality=(but(QUALITY, status="fail"),), running=True),
+        "rollback", "guard-failed", ("guard/held-out/argmax-agreement",),
+    ),
+    "running and well": (
+        case(PRIMARY, GUARD, running=True), "ship", "", ("primary/held-out/p95", "guard/held-out/p99"),
+    ),
+    "running, guard open": (case(PRIMARY, OPEN, running=True), "hold", "inconclusive", ("guard/held-out/p99",)),
+    "nothing to change": (case(move=NONE), "hold", "no-benefit", ()),
+    "guard fails": (case(PRIMARY, FAILED), "hold", "guard-failed", ("guard/held-out/p99",)),
+    "guard fails and no benefit": (
+        case(but(PRIMARY, status="fail"), FAILED), "hold", "guard-failed", ("guard/held-out/p99",),
+    ),
+    "no benefit": (case(but(PRIMARY, status="fail"), GUARD), "hold", "no-benefit", ("primary/held-out/p95",)),
+    "no benefit, guard open": (
+        case(but(PRIMARY, status="fail"), OPEN), "hold", "no-benefit", ("primary/held-out/p95",),
+    ),
+    "primary open": (
+        case(but(PRIMARY, status="inconclusive"), GUARD), "hold", "inconclusive", ("primary/held-out/p95",),
+    ),
+    "primary not run": (case(but(PRIMARY, status="not-run")), "hold", "inconclusive", ("primary/held-out/p95",)),
+    "no primary": (case(GUARD), "hold", "inconclusive", ()),
+    "no cells at all": (case(), "hold", "inconclusive", ()),
+    "guard open": (case(PRIMARY, OPEN), "hold", "inconclusive", ("guard/held-out/p99",)),
+    "guard not run": (case(PRIMARY, but(OPEN, status="not-run")), "hold", "inconclusive", ("guard/held-out/p99",)),
+    "quality fails": (
+        case(PRIMARY, quality=(but(QUALITY, status="fail"),)),
+        "hold", "guard-failed", ("guard/held-out/argmax-agreement",),
+    ),
+    "quality open": (
+        case(PRIMARY, quality=(but(QUALITY, status="inconclusive"),)),
+        "hold", "inconclusive", ("guard/held-out/argmax-agreement",),
+    ),
+    "precision changes without quality": (case(PRIMARY, GUARD, changes_precision=True), "hold", "inconclusive", ()),
+    "precision changes, executed precision unknown": (
+        case(PRIMARY, changes_precision=True, quality=(QUALITY,)), "hold", "inconclusive", (),
+    ),
+    "precision changes with both": (
+        case(PRIMARY, changes_precision=True, quality=(QUALITY,), executed={"bf16": 0.9, "f32": 0.1}),
+        "ship", "", ("primary/held-out/p95", "guard/held-out/argmax-agreement"),
+    ),
+    "informative cells never decide": (
+        case(PRIMARY, cell("informative", "fail", "p50"), cell("informative", "inconclusive", "goodput")),
+        "ship", "", ("primary/held-out/p95",),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_the_rule(name: str) -> None:
+    given_, decision, reason, deciding = TABLE[name]
+    verdict = decide(given_)
+    assert (verdict.decision, verdict.reason, verdict.deciding) == (decision, reason, deciding)
+
+
+SENTENCES: dict[str, tuple[Case, str]] = {
+    "ship": (
+        case(PRIMARY, GUARD, tail=("cold shapes", 0.71)),
+        "Ship: add entries 640 and 960, and warm both at start. On held-out, p95 went from 412 ms to 58 ms "
+        "(−86 %, −88 % to −83 %); that meets the bound of 60 ms. The tail of plan today belongs to cold shapes (71 %).",
+    ),
+    "ship, unsigned": (
+        case(PRIMARY, signed=("compiler", "runtime")),
+        "Ship, once the observability engineer signs: add entries 640 and 960, and warm both at start. On held-out, "
+        "p95 went from 412 ms to 58 ms (−86 %, −88 % to −83 %); that meets the bound of 60 ms.",
+    ),
+    "hold": (
+        case(cell("primary", "fail", candidate=410.0, change=-0.005)),
+        "Hold: no benefit above the floor. The move was: add entries 640 and 960, and warm both at start. On held-out, "
+        "p95 went from 412 ms to 410 ms (−0.5 %); that misses the bound of 60 ms.",
+    ),
+    "hold, undecided": (
+        case(cell("primary", "inconclusive"), OPEN),
+        "Hold: p95 on held-out and p99 on held-out are undecided. The move was: add entries 640 and 960, and warm both "
+        "at start. On held-out, p95 went from 412 ms to 58 ms (−86 %); that meets the bound of 60 ms.",
+    ),
+    "hold, no move": (case(move=NONE), "Hold: no move gained anything."),
+    "hold, nothing measured": (
+        case(cell("primary", "inconclusive", baseline=None, candidate=None, change=None)),
+        "Hold: p95 on held-out is undecided. The move was: add entries 640 and 960, and warm both at start.",
+    ),
+    "rollback": (
+        case(cell("primary", "pass", candidate=float("inf"), change=float("inf")), FAILED, running=True),
+        "Roll back to plan today: p99 on held-out failed on what is running. On held-out, p95 went from 412 ms to "
+        "beyond the deadline (into failure); that misses the bound of 60 ms.",
+    ),
+    "open cells are named": (
+        case(
+            PRIMARY,
+            cell("informative", "fail", part="stream c1"),
+            cell("informative", "inconclusive", part="width 16-99"),
+        ),
+        "Ship: add entries 640 and 960, and warm both at start. On held-out, p95 went from 412 ms to 58 ms "
+        "(−86 %, −88 % to −83 %); that meets the bound of 60 ms. Worse: p95 on stream c1. Open: p95 on width 16-99.",
+    ),
+    "judged on goodput": (
+        case(cell("primary", "pass", "goodput", baseline=0.90, candidate=0.99, change=0.1)),
+        "Ship: add entries 640 and 960, and warm both at start. On held-out, goodput went from 90 % to 99 % (+10 %); "
+        "the bound is p95 60 ms.",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SENTENCES)
+def test_the_sentence(name: str) -> None:
+    given_, sentence = SENTENCES[name]
+    assert decide(given_).sentence == sentence
+
+
+@pytest.mark.parametrize(
+    ("require", "signed", "text"),
+    [
+        (("compiler", "runtime", "observability"), ("compiler", "runtime", "observability"), ""),
+        (("compiler", "runtime", "observability"), ("compiler", "runtime"), "once the observability engineer signs"),
+        (
+            ("compiler", "runtime", "observability"), (),
+            "once the compiler lead, the runtime lead and the observability engineer sign",
+        ),
+        (("runtime",), (), "once the runtime lead signs (reduced sign-off: runtime lead)"),
+        (("runtime",), ("runtime",), "(reduced sign-off: runtime lead)"),
+        ((), (), "(reduced sign-off: nobody)"),
+    ],
+)  # fmt: skip
+def test_what_sign_off_still_asks_for(require: Any, signed: Any, text: str) -> None:
+    assert signoff_text(SignOff(require=require), signed) == text
+
+
+def test_a_verdict_names_scope_gaps_and_risks() -> None:
+    verdict = decide(
+        replace(
+            case(
+                but(PRIMARY, candidate=80.0),
+                GUARD,
+                cell("informative", "fail", part="stream c1", change=0.2),
+                cell("informative", "inconclusive", "p50"),
+                cell("informative", "not-run", condition="cold start"),
+            ),
+            signoff=SignOff(require=("runtime",)),
+            scope=("openvino 2026.3.0",),
+            not_covered=("widths above 1200",),
+            risks=("Memory grows by 118 MiB.",),
+            executed={"f32": 0.25, "bf16": 0.75},
+        )
+    )
+    assert verdict.scope == (
+        "openvino 2026.3.0",
+        "slices: held-out, stream c1",
+        "conditions: normal",
+        "executed precision: bf16 75 %, f32 25 %",
+        "trimtab's own queue and workers: no remote server was driven",
+    )
+    assert verdict.not_covered == ("cold start", "widths above 1200")
+    assert verdict.risks == (
+        "Shapes above 960 still run on a dynamic entry, cold at first.",
+        "The bound of 60 ms is still missed.",
+        "p95 on stream c1 (normal) is worse: +20 %.",
+        "1 informative cell is undecided.",
+        "Sign-off is reduced: not every role answers for this change.",
+        "Memory grows by 118 MiB.",
+    )
+
+
+STATUS = st.sampled_from(["pass", "fail", "inconclusive", "not-run"])
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.none() | STATUS, st.lists(STATUS, max_size=3), st.lists(STATUS, max_size=2), st.booleans(), st.booleans())
+def test_laws(primary: Any, guards: Any, quality: Any, precision: bool, running: bool) -> None:
+    """Ship only if everything that decides passed; roll back only from a failed guard of what is running."""
+    cells = [cell("guard", status, f"g{i}") for i, status in enumerate(guards)]
+    head = [cell("primary", primary)] if primary else []
+    given_ = replace(
+        case(*head, *cells),
+        quality=tuple(cell("guard", status, f"q{i}") for i, status in enumerate(quality)),
+        changes_precision=precision,
+        executed={"bf16": 1.0},
+        running=running,
+    )
+    verdict = decide(given_)
+    all_pass = primary == "pass" and all(s == "pass" for s in (*guards, *quality)) and (not precision or quality)
+    assert (verdict.decision == "ship") == bool(all_pass)
+    assert (verdict.decision == "rollback") == (running and "fail" in (*guards, *quality))
+    assert (verdict.reason == "") == (verdict.decision == "ship")
+    assert set(verdict.deciding) <= {c.id for c in verdict.cells}
+
+
+def test_findings_lead_with_the_sentence_and_name_the_way_back() -> None:
+    verdict = decide(case(PRIMARY, GUARD))
+    figure = findings.cell_figure(PRIMARY, "validate.json")
+    proposal = Proposal(
+        move=REFIT, baseline="today", expected=figure, measured=figure, rollback="Go back to plan today.", rejected=()
+    )
+    found = findings.decide(verdict, proposal)
+    assert found.headline == verdict.sentence
+    assert found.findings[0].figures == ("validate.primary/held-out/p95", "validate.guard/held-out/p99")
+    assert (found.findings[1].text, found.findings[1].owner) == ("Go back to plan today.", "runtime")
