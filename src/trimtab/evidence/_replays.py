@@ -58,9 +58,12 @@ def many(ready: Int, work: Int, workers: int) -> Int:
 
 
 def overlapping(ready: Int, work: Int, kind: Int, sets: Sets) -> Int:
-    """Waits where request i may run on the workers ``sets[kind[i]]`` and sets overlap, in order of readiness."""
+    """Waits where request i may run on the workers ``sets[kind[i]]`` and sets overlap, in order of readiness.
+
+    Of several free workers the one that has been free the longest takes the work, one never used before all others.
+    """
     starts: list[int] = []
-    free = [int(ready[0])] * (1 + max(max(s) for s in sets))
+    free = [int(ready[0]) - 1] * (1 + max(max(s) for s in sets))
     for r, w, k in zip(ready.tolist(), work.tolist(), kind.tolist(), strict=True):
         worker = min(sets[k], key=free.__getitem__)
         start = max(free[worker], r)
@@ -73,7 +76,7 @@ def ranked(ready: Int, work: Int, kind: Int, sets: Sets, rank: Int) -> Int:
     """Waits where the eligible waiting request of the lowest ``rank`` goes first. Sets may overlap."""
     arrivals, works, kinds, ranks = ready.tolist(), work.tolist(), kind.tolist(), rank.tolist()
     starts = [0] * len(arrivals)
-    idle = dict.fromkeys({w for s in sets for w in s}, arrivals[0])
+    idle = dict.fromkeys(sorted({w for s in sets for w in s}), arrivals[0] - 1)
     takes = {w: [k for k, s in enumerate(sets) if w in s] for w in idle}
     waiting: list[list[tuple[int, int]]] = [[] for _ in sets]
     running: list[tuple[int, int]] = []
