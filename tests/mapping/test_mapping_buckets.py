@@ -61,7 +61,8 @@ def test_padding_is_the_share_of_executed_positions() -> None:
 
 
 def test_formulas_as_they_are_known() -> None:
-    assert buckets.powers_of_two(25, 300) == (32, 64, 128, 256, 300)
+    assert buckets.powers_of_two(25, 300) == (32, 64, 128, 256, 512)
+    assert buckets.powers_of_two(25, 300, limit=400) == (32, 64, 128, 256, 400)
     assert buckets.powers_of_two(64, 64) == (64,)
     assert buckets.linear(0, 100, 4) == (25, 50, 75, 100)
     assert buckets.exponential(1, 1000, 3) == (10, 100, 1000)
@@ -113,7 +114,7 @@ def test_no_formula_of_the_same_count_is_cheaper(values: list[int], steps: list[
     for ends in (
         buckets.linear(low, high, k),
         buckets.exponential(low, high, k),
-        buckets.powers_of_two(low, high),
+        buckets.powers_of_two(low, high, limit=60),
     ):
         rival = buckets.measure("linear", found, counts, ends, cost)
         assert fitted[len(ends)] <= rival.total_ms + 1e-9

@@ -233,6 +233,15 @@ def replace_bytes(given: Arms, before: tuple[int, ...], after: tuple[int, ...]) 
     )
 
 
+def test_without_a_candidate_nothing_is_compared() -> None:
+    matrix = validate(P95, [guard("p99", 0.1)], [], {"held-out": np.arange(N)}, seed=4)
+    assert [(c.role, c.status, c.note) for c in matrix.cells[:2]] == [
+        ("primary", "inconclusive", "no candidate was replayed"),
+        ("guard", "inconclusive", "no candidate was replayed"),
+    ]
+    assert [c.condition for c in matrix.cells[2:]] == list(CONDITIONS)
+
+
 def test_an_unknown_metric_is_an_error() -> None:
     with pytest.raises(StudyError, match="no metric 'p42'"):
         _metric.value(np.ones(3), "p42", P95)

@@ -196,10 +196,11 @@ def exponential(low: int, high: int, k: int) -> tuple[int, ...]:
     return _whole(steps, high)
 
 
-def powers_of_two(low: int, high: int) -> tuple[int, ...]:
-    """Every power of two from the one that covers ``low`` to the one that covers ``high``, cut off at ``high``."""
+def powers_of_two(low: int, high: int, limit: int | None = None) -> tuple[int, ...]:
+    """Every power of two from the one that covers ``low`` to the one that covers ``high``, none beyond ``limit``."""
     first, last = (int(n - 1).bit_length() for n in (low, high))
-    return tuple(sorted({min(1 << bits, high) for bits in range(first, last + 1)}))
+    ends = {1 << bits for bits in range(first, last + 1)}
+    return tuple(sorted(ends if limit is None else {min(end, limit) for end in ends}))
 
 
 def _whole(steps: NDArray[np.float64], high: int) -> tuple[int, ...]:
@@ -222,21 +223,24 @@ def dynamic(dims: NDArray[np.int64], cost: Cost) -> BucketFit:
     return BucketFit(family="dynamic", count=1, boundaries=(), total_ms=row.total_ms, mean_ms=row.mean_ms, padding=0.0)
 
 
+def families(dims: NDArray[np.int64], cost: Cost, most: int, limit: int | None = None) -> tuple[BucketFit, ...]:
+    """What formulas would give: even and geometric spacing for ``1 .. most`` entries, powers of two, exact shapes."""
+    found, counts = values(dims)
+    low, high = int(found[0]), int(found[-1])
+    rows: list[BucketFit] = []
+    for k in range(1, most + 1):
+        rows.append(measure("linear", found, counts, linear(low, high, k), cost))
+        rows.append(measure("exponential", found, counts, exponential(low, high, k), cost))
+    rows.append(measure("powers-of-two", found, counts, powers_of_two(low, high, limit), cost))
+    return (*rows, exact(dims, cost))
+
+
 def compare(
-    dims: NDArray[np.int64], cost: Cost, most: int, *, dynamic_cost: Cost | None = None
+    dims: NDArray[np.int64], cost: Cost, most: int, *, limit: int | None = None, dynamic_cost: Cost | None = None
 ) -> tuple[BucketFit, ...]:
     """The fitted boundaries for ``1 .. most`` beside what formulas would give, exact shapes, and one dynamic entry.
 
     ``cost`` is that of a padded entry, ``dynamic_cost`` that of the dynamic one (left out where it is not known).
     """
-    found, counts = values(dims)
-    low, high = int(found[0]), int(found[-1])
-    rows = list(sweep(dims, cost, most))
-    for k in range(1, most + 1):
-        rows.append(measure("linear", found, counts, linear(low, high, k), cost))
-        rows.append(measure("exponential", found, counts, exponential(low, high, k), cost))
-    rows.append(measure("powers-of-two", found, counts, powers_of_two(low, high), cost))
-    rows.append(exact(dims, cost))
-    if dynamic_cost is not None:
-        rows.append(dynamic(dims, dynamic_cost))
-    return tuple(rows)
+    rows = (*sweep(dims, cost, most, limit=limit), *families(dims, cost, most, limit))
+    return rows if dynamic_cost is None else (*rows, dynamic(dims, dynamic_cost))

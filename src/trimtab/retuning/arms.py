@@ -15,9 +15,9 @@ from trimtab.evidence.floor import incomparable
 from trimtab.evidence.stats import Floats
 
 HELD_OUT = "held-out"
-NORMAL = "normal"
+AS_RECORDED = "normal"
 CONDITIONS = (
-    NORMAL,
+    AS_RECORDED,
     "higher load",
     "one core less",
     "CPU neighbour",

@@ -35,7 +35,7 @@ from trimtab.domain.verdict import CellStatus, MatrixCell
 from trimtab.evidence.stats import holm
 from trimtab.retuning import _metric as metric
 from trimtab.retuning._weigh import Bench, Weighed
-from trimtab.retuning.arms import CONDITIONS, HELD_OUT, NORMAL, Arms
+from trimtab.retuning.arms import AS_RECORDED, CONDITIONS, HELD_OUT, Arms
 
 ALPHA = 0.025
 """One-sided, so that it agrees with the two-sided 95 % intervals that are printed. 1,000 resamples carry 25 guards."""
@@ -72,10 +72,12 @@ def validate(
     ``slices`` maps names to positions within the replayed arrivals and holds ``held-out``.
     """
     bench = Bench(sla, slices, seed)
-    main = arms[0] if arms else Arms(NORMAL, (), (), refusal="no replays")
+    main = arms[0] if arms else Arms(AS_RECORDED, (), (), refusal="no candidate was replayed")
     primary = bench.weigh(main, HELD_OUT, sla.metric, resamples)
     cells = [_primary(primary)]
     cells += _guards([(guard, bench.weigh(main, guard.slice, guard.metric, resamples)) for guard in guards])
+    if not arms:
+        return Matrix((*cells, *[_not_run(condition, sla.metric) for condition in CONDITIONS]))
     taken = {(cell.slice, cell.metric) for cell in cells} | {(g.slice, g.metric) for g in guards}
     for name in metric.METRICS:
         if (HELD_OUT, name) not in taken:
