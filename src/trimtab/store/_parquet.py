@@ -37,6 +37,10 @@ def write_columns(path: Path, table: Table, words: Words, notes: Mapping[str, st
 
     Raises MachineError if the disk is full, ValueError if a code has no word or a column cannot be stored.
     """
+    if len({name.lower() for name in table.columns}) != len(table.columns):
+        raise ValueError("two columns have one name, capitals apart")
+    if not all(name.isprintable() for name in table.columns):
+        raise ValueError("a column's name is not printable")
     lists = {name: list(values) for name, values in words.items() if name in table}
     for name, values in lists.items():
         _check_codes(name, table[name], values)

@@ -86,6 +86,7 @@ def _dims(study: Study) -> Iterator[Fault]:
     used = {size for spec in study.model.inputs for size in spec.shape}
     if not study.dims:
         yield Fault(("dims",), "is empty", "add [dims.<name>] for each dim whose size changes, as in dims.width")
+    yield from _unique([name.lower() for name in study.dims], ("dims",), "is named twice, capitals apart")
     for name, dim in study.dims.items():
         if name == BATCH:
             yield Fault(("dims", name), f"{BATCH!r} is the batch axis, not a dim", "remove it; batches are in the plan")

@@ -1,0 +1,115 @@
+"""The first study of a user: a guess that is marked as one, and a valid study."""
+
+from __future__ import annotations
+
+import pytest
+
+from trimtab.errors import StudyError
+from trimtab.store._guess import dim_name, guess_sizes, guess_stream, guess_time, guess_unit
+from trimtab.store.draft import DraftInput, DraftModel, DraftTrace, draft_study
+from trimtab.store.study import parse_study
+
+OCR = DraftModel("net.onnx", (DraftInput("x", (None, 3, 48, None)),), ("y",), sha256="a" * 64)
+TRACE = DraftTrace(
+    "trace.csv",
+    {
+        "TIMESTAMP": ["2023-11-16 18:17:03.9799600", "2023-11-16 18:17:04.0319600", "2023-11-16 18:17:05"],
+        "latency_ms": ["9", "12", "10"],
+        "line_w": ["40", "320", "96"],
+        "client": ["a", "a", "a"],
+    },
+)
+
+
+def test_a_draft_is_a_valid_study_with_every_guess_in_it() -> None:
+    text = draft_study('My "first" study', OCR, TRACE, (0, 1, 2), "openvino")
+    study = parse_study(text)
+    assert study.name == 'My "first" study'
+    assert study.model.inputs[0].shape == ("batch", 3, 48, "width")
+    assert (study.dims["width"].lo, study.dims["width"].hi) == (40, 320)
+    assert (study.workload.arrivals.time, study.workload.arrivals.unit) == ("TIMESTAMP", "iso")
+    assert (study.workload.shapes.dims, study.workload.shapes.stream) == ({"width": "line_w"}, "client")
+    assert (study.envelope.cores, study.envelope.driver_core) == ((0, 1, 2), 2)
+    assert study.baseline.compile.backend == "openvino"
+    assert study.baseline.compile.entries[0].hi == (320,)
+    assert [policy.kind for policy in study.space.batches] == ["size-hold"]
+
+
+def test_every_line_that_is_a_guess_says_so() -> None:
+    lines = draft_study("s", OCR, TRACE, (0, 1), "null").splitlines()
+    for start in ('time = "TIMESTAMP"', "unit =", "dims = {", "stream =", "[dims.width]"):
+        (line,) = [line for line in lines if line.startswith(start)]
+        assert "GUESS" in line
+    assert any(line.startswith("bound_ms") and "CHOOSE" in line for line in lines)
+
+
+def test_a_network_without_a_batch_axis_gets_no_batches() -> None:
+    model = DraftModel("net.onnx", (DraftInput("x", (1, "T")),), ("y",))
+    study = parse_study(draft_study("s", model, TRACE, (0, 1), "null"))
+    assert (study.dim_names, study.space.batches) == (("t",), ())
+
+
+def test_inputs_share_dims_of_one_name_and_a_hostile_name_is_quoted() -> None:
+    inputs = (
+        DraftInput('ids"\n[x]', ("N", "sequence_length"), "i64"),
+        DraftInput("mask", ("N", "sequence_length"), "i64"),
+    )
+    columns = {"t_s": ["0.0", "0.5"], "input#tokens": ["3", "4"], "output_tokens": ["5", "6"]}
+    study = parse_study(
+        draft_study("s", DraftModel("n.onnx", inputs, ("y",)), DraftTrace("t.csv", columns), (0, 1), "null")
+    )
+    assert study.dim_names == ("sequence_length",)
+    assert study.model.inputs[0].name == 'ids"\n[x]'
+    assert study.workload.shapes.dims == {"sequence_length": "input#tokens"}
+    assert study.workload.arrivals.unit == "s"
+
+
+def test_a_trace_without_usable_columns_is_to_be_filled_in() -> None:
+    study = parse_study(draft_study("s", OCR, DraftTrace("t.csv", {"a": ["x", "y"]}), (0, 1), "null"))
+    assert study.workload.arrivals.time == "FILL IN"
+    assert study.workload.shapes.dims == {"width": "FILL IN"}
+
+
+def test_one_core_is_not_enough_and_the_study_says_so_when_it_is_read() -> None:
+    with pytest.raises(StudyError, match="no core is left for a worker"):
+        parse_study(draft_study("s", OCR, TRACE, (0,), "null"))
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "unit"),
+    [
+        ("t", ["2023-11-16T18:17:03Z"], "iso"),
+        ("arrival_us", ["5"], "us"),
+        ("ts", ["1700000000.25"], "s"),
+        ("ts", ["1700000000250"], "ms"),
+        ("ts", ["1700000000250000000"], "ns"),
+        ("timestamp", ["0", "3000"], "ms"),
+        ("timestamp", ["0", "0.5"], "s"),
+        ("t", ["soon"], "s"),
+        ("t", [], "s"),
+    ],
+)
+def test_units_of_time(name: str, values: list[str], unit: str) -> None:
+    assert guess_unit(name, values) == unit
+
+
+def test_columns_by_name_and_content() -> None:
+    columns = {
+        "id": ["3", "1", "2", "4"],
+        "image_h": ["20", "21", "22", "23"],
+        "image_w": ["40", "30", "20", "10"],
+        "user": ["a", "b", "a", "b"],
+        "start_s": ["0", "1", "1", "2"],
+        "time_left": ["9", "8", "7", "6"],
+    }
+    assert guess_time(columns) == "start_s"
+    assert guess_sizes(columns, ("height", "width"), "start_s") == {"height": "image_h", "width": "image_w"}
+    assert guess_stream(columns, {"start_s"}) == "user"
+
+
+@pytest.mark.parametrize(
+    ("given", "axis", "axes", "name"),
+    [("Seq Len", 1, 2, "seq_len"), ("", 3, 4, "width"), ("7", 2, 4, "height"), ("批", 1, 5, "axis1")],
+)
+def test_names_of_axes(given: str, axis: int, axes: int, name: str) -> None:
+    assert dim_name(given, axis, axes) == name
