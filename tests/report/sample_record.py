@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from msgspec.structs import replace
-from sample_findings import figure, replay, score, series, workload
+from sample_findings import compiled, figure, replay, retuned, score, series, workload
 
 from trimtab.domain.envelope import Assumptions, Envelope, EnvelopeCheck, Pace
 from trimtab.domain.figure import Finding, Findings, Interval
@@ -242,7 +242,13 @@ def ship() -> Record:
     """Everything there is, and a change that helps."""
     return Record(
         study=study(),
-        findings={"workload": workload(), "replay": replay(), "score": score()},
+        findings={
+            "workload": workload(),
+            "compile": compiled(),
+            "replay": replay(),
+            "score": score(),
+            "retune": retuned(),
+        },
         envelope=envelope(),
         checks=checks(),
         plans=(TODAY, REFIT),

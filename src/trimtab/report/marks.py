@@ -7,15 +7,19 @@ each other share their horizontal axis.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from trimtab.domain.figure import Cell, Series
-from trimtab.report.page import Chart, Spec
+from trimtab.domain.noun import Noun
+from trimtab.report.page import Chart, Panel, Spec
 from trimtab.report.palette import colour
 
 ROOM = {"left": 52, "right": 12, "top": 16, "bottom": 22}
-"""Pixels around the plot for axis labels; text that needs more spills over and never moves the plot."""
+TIGHT = {"bottom": 6}
+TITLED = {"bottom": 36}
+"""Pixels around the plot for axis labels; text that needs more spills over and never moves the plot. TIGHT: no labels
+below; TITLED: labels and a title."""
 
 WIDTH = 640
 """Pixels that a chart has where nobody says otherwise; the page gives it the width of its column."""
@@ -116,6 +120,43 @@ def _position(field: str, title: str, domain: Sequence[float] | None, axis: dict
         "axis": {"title": title or None, **axis},
         **({"scale": scale} if scale else {}),
     }
+
+
+def shares(position: Spec) -> Spec:
+    """The same position with its ticks in per cent."""
+    said = {"labelExpr": "format(datum.value*100,'~r')+' %'"}
+    return {**position, "axis": {**position["axis"], **said}}
+
+
+def unlabelled(position: Spec) -> Spec:
+    """The same position without tick labels and title: the chart below carries them."""
+    return {**position, "axis": {**position["axis"], "labels": False, "title": None}}
+
+
+class Base(Noun, frozen=True, kw_only=True):
+    """What the charts of one stack share: the horizontal position, and whether this one carries its labels."""
+
+    where: Spec
+    last: bool
+
+    @property
+    def room(self) -> Mapping[str, int]:
+        return TITLED if self.last else TIGHT
+
+    def height(self, plot: int) -> int:
+        """Pixels of a chart whose plot has about ``plot`` of them, labels below included."""
+        return plot + self.room["bottom"]
+
+
+def stack(makers: Sequence[Callable[[Base], Panel | None]], where: Spec) -> tuple[Panel, ...]:
+    """The panels that can be made, under each other; only the lowest carries the labels of the shared axis."""
+    inner = Base(where=unlabelled(where), last=False)
+    made = [(maker, panel) for maker in makers if (panel := maker(inner)) is not None]
+    if not made:
+        return ()
+    lowest = made[-1][0](Base(where=where, last=True))
+    above = tuple(panel for _, panel in made[:-1])
+    return (*above, lowest) if lowest is not None else above
 
 
 def to(field: str) -> Spec:

@@ -120,7 +120,7 @@ def time(ms: float) -> str:
     """Milliseconds, in the unit that reads best."""
     if not math.isfinite(ms):
         return number(ms)
-    if abs(ms) >= 10_000:
+    if abs(ms) >= 1000:
         return f"{number(ms / 1e3)}{GAP}s"
     if 0 < abs(ms) < 0.1:
         return f"{number(ms * 1e3)}{GAP}µs"

@@ -1,67 +1,143 @@
-"""Candidates: the proposed move, what was rejected, and why, on one axis of change in the primary metric."""
+"""Candidates: every move that was tried, on one axis of change in the primary metric, and why it won or lost."""
 
 from __future__ import annotations
 
-from trimtab.domain.figure import Figure
-from trimtab.domain.verdict import Move, Proposal, Rejected
+from collections.abc import Iterator
+
+from trimtab.domain.figure import Figure, Interval
+from trimtab.domain.noun import Noun
 from trimtab.report import words
 from trimtab.report.arms import Scale, touches
-from trimtab.report.book import Book, real, source
-from trimtab.report.page import Block, Cell, Column, Grid, Key, Mark, Prose, Row, Section, Strip
+from trimtab.report.book import Book, Values, each, real, source
+from trimtab.report.page import Block, Cell, Column, Fold, Grid, Key, Mark, Prose, Row, Section, Strip
 
 FAR = 0.6
 """Changes beyond this (or beyond twice the largest gain) are named at the edge: drawn, they would flatten the rest."""
 
 TICKS = (-0.8, -0.6, -0.4, -0.2, 0.0, 0.2, 0.4)
+SHOWN = 12
+"""Rows of the open table; the rest folds."""
+
+
+class Effect(Noun, frozen=True, kw_only=True):
+    """A change of the primary metric as it was found: measured, or simulated."""
+
+    value: float
+    interval: Interval | None
+
+
+class Tried(Noun, frozen=True, kw_only=True):
+    """One candidate."""
+
+    plan: str
+    sentence: str
+    status: str
+    reason: str
+    simulated: Effect | None = None
+    measured: Effect | None = None
+    owner: str = ""
+    compile_s: float | None = None
+    memory_mib: float | None = None
+
+    @property
+    def best(self) -> Effect | None:
+        """Measured where it was measured."""
+        return self.measured or self.simulated
 
 
 def section(book: Book) -> Section | None:
-    proposal = book.record.proposal
-    if proposal is None:
+    tried = _tried(book)
+    if not tried:
         return None
-    to = _scale(proposal)
-    floor = _floor(book)
-    metric = book.record.study.sla.metric
-    rows = [_proposed(proposal, to, floor), *(_rejected(item, to, floor) for item in proposal.rejected)]
-    columns = (
-        Column(label="Move"),
-        Column(label="", ticks=tuple((to.at(t), words.change(t)) for t in TICKS if to.lo < t < to.hi), wide=True),
-        Column(label=f"{metric} change", align="right"),
-        Column(label="Evidence"),
-        Column(label="Why it won or lost"),
-    )
+    to, floor = _scale(tried), _floor(book)
+    rows = tuple(_row(book, item, to, floor) for item in tried)
+    columns = _columns(book, to)
     legend = [Key(swatch="dot", text="measured"), Key(swatch="dot simulated", text="simulated")]
     if floor is not None:
-        legend.append(Key(swatch="m-band", text=f"A/A floor ±{words.percent(floor)}; hollow and pale: touches it"))
-    blocks: list[Block] = [Grid(columns=columns, rows=tuple(rows), legend=tuple(legend))]
-    blocks.append(Prose(paragraphs=_way_back(book, proposal)))
+        legend.append(Key(swatch="m-band", text=f"A/A floor ±{words.percent(floor)}; pale and hollow: touches it"))
+    blocks: list[Block] = [Grid(columns=columns, rows=rows[:SHOWN], legend=tuple(legend))]
+    if len(rows) > SHOWN:
+        said = f"Show {words.many(len(rows) - SHOWN, 'more candidate')}"
+        blocks.append(Fold(summary=said, grid=Grid(columns=columns, rows=rows[SHOWN:])))
     return Section(
         id="candidates",
         nav="Candidates",
         eyebrow="Retune",
-        heading=_heading(book, proposal),
+        heading=_heading(book, tried),
         lead=book.headline("retune"),
-        blocks=tuple(blocks),
+        blocks=(*blocks, *_way_back(book)),
         source=source(
             "Searched on the tune slice, judged on the held-out slice", artifact="retune.json, proposal.json"
         ),
     )
 
 
-def _heading(book: Book, proposal: Proposal) -> str:
-    rejected = len(proposal.rejected)
+def _heading(book: Book, tried: tuple[Tried, ...]) -> str:
+    lost = sum(item.status in ("rejected", "refused") for item in tried)
     if book.candidate is None:
-        lost = f"; {words.many(rejected, 'alternative')} lost" if rejected else ""
-        return f"No change is proposed{lost}."
-    move = words.ended(proposal.move.sentence).removesuffix(".")
-    return f"{move}: {words.many(rejected, 'other candidate')} lost to it." if rejected else f"{move}."
+        return f"No change is proposed; {words.many(lost, 'candidate')} lost." if lost else "No change is proposed."
+    chosen = next((item.sentence for item in tried if item.status == "chosen"), "").removesuffix(".")
+    return f"{chosen}: {words.many(lost, 'other candidate')} lost to it." if lost else f"{chosen}."
 
 
-def _scale(proposal: Proposal) -> Scale:
-    figures = [proposal.expected, proposal.measured, *(item.figure for item in proposal.rejected)]
-    known = [v for v in (real(figure.value) for figure in figures if figure) if v is not None]
-    low = min([*known, -0.1])
-    return Scale(lo=max(low * 1.15, -1.0), hi=max(min([max([*known, 0.1]) * 1.15, FAR, abs(low) * 2]), 0.12))
+# --- what was tried -----------------------------------------------------------------------------------------------
+
+
+def _tried(book: Book) -> tuple[Tried, ...]:
+    """The stored table, chosen first, then by what it would change; the proposal alone where there is no table."""
+    series = book.series("retune.candidates")
+    found = [_from_row(row) for row in each(series)] if series else list(_from_proposal(book))
+    order = {"chosen": 0, "baseline": 2, "refused": 3}
+    return tuple(sorted(found, key=lambda item: (order.get(item.status, 1), item.best.value if item.best else 9e9)))
+
+
+def _from_row(row: Values) -> Tried:
+    return Tried(
+        plan=str(row["plan"]),
+        sentence=str(row["sentence"]),
+        status=str(row.get("status") or ""),
+        reason=str(row.get("reason") or ""),
+        simulated=_effect(row, "simulated"),
+        measured=_effect(row, "measured"),
+        owner=str(row.get("owner") or ""),
+        compile_s=real(row.get("compile_s")),
+        memory_mib=real(row.get("memory_mib")),
+    )
+
+
+def _effect(row: Values, name: str) -> Effect | None:
+    value, lo, hi = (real(row.get(key)) for key in (name, f"{name}_lo", f"{name}_hi"))
+    if value is None:
+        return None
+    return Effect(value=value, interval=None if lo is None or hi is None else Interval(lo=lo, hi=hi))
+
+
+def _from_proposal(book: Book) -> Iterator[Tried]:
+    proposal = book.record.proposal
+    if proposal is None:
+        return
+    move = proposal.move
+    effects = [_of_figure(figure) for figure in (proposal.expected, proposal.measured)]
+    yield Tried(
+        plan=move.plan.id, sentence=move.sentence, status="chosen", reason="", owner=move.owner,
+        simulated=effects[0], measured=effects[1], compile_s=move.compile_s, memory_mib=move.memory_mib,
+    )  # fmt: skip
+    for item in proposal.rejected:
+        yield Tried(plan=item.plan, sentence=item.sentence, status="rejected", reason=item.reason)
+
+
+def _of_figure(figure: Figure | None) -> Effect | None:
+    number = real(figure.value) if figure else None
+    return None if figure is None or number is None else Effect(value=number, interval=figure.interval)
+
+
+# --- the table ----------------------------------------------------------------------------------------------------
+
+
+def _scale(tried: tuple[Tried, ...]) -> Scale:
+    known = [effect.value for item in tried for effect in (item.simulated, item.measured) if effect]
+    low, high = min([*known, -0.1]), max([*known, 0.1])
+    return Scale(lo=max(low * 1.15, -1.0), hi=max(min(high * 1.15, max(FAR, abs(low) * 2)), 0.12))
 
 
 def _floor(book: Book) -> float | None:
@@ -72,79 +148,70 @@ def _floor(book: Book) -> float | None:
     return figure.value if figure else None
 
 
-def _proposed(proposal: Proposal, to: Scale, floor: float | None) -> Row:
-    best = proposal.measured if proposal.measured and proposal.measured.value is not None else proposal.expected
+def _columns(book: Book, to: Scale) -> tuple[Column, ...]:
+    ticks = tuple((to.at(tick), words.change(tick)) for tick in TICKS if to.lo < tick < to.hi)
+    return (
+        Column(label="Move"),
+        Column(label="", ticks=ticks, wide=True),
+        Column(label=f"{book.record.study.sla.metric} change", align="right"),
+        Column(label="Compile", align="right"),
+        Column(label="MiB", align="right"),
+        Column(label="Owner"),
+        Column(label="Why it won or lost"),
+    )
+
+
+def _row(book: Book, item: Tried, to: Scale, floor: float | None) -> Row:
+    best = item.best
+    chosen = item.status == "chosen"
     return Row(
         cells=(
-            Cell(text=proposal.move.sentence, sub=_price(proposal.move)),
-            Cell(strip=_strip(to, floor, ((proposal.expected, "simulated", 32.0), (proposal.measured, "", 68.0)))),
-            Cell(text=words.change(best.value, words.half(best.interval)), sub=words.spread(best.interval, "change")),
-            Cell(text=_kind(best)),
-            Cell(text="Proposed"),
+            Cell(text=item.sentence or item.plan, sub=item.plan),
+            Cell(strip=_strip(to, floor, item)),
+            Cell(text=words.change(best.value, words.half(best.interval)) if best else ""),
+            Cell(text=f"{words.number(item.compile_s)}{words.GAP}s" if item.compile_s is not None else ""),
+            Cell(text=words.signed(item.memory_mib) if item.memory_mib is not None else ""),
+            Cell(text=words.opened(item.owner)),
+            Cell(text=words.opened(item.reason), look="" if chosen else "muted"),
         ),
-        strong=True,
+        strong=chosen,
     )
 
 
-def _rejected(item: Rejected, to: Scale, floor: float | None) -> Row:
-    figure = item.figure
-    look = "simulated" if figure is not None and _kind(figure) == "simulated" else ""
-    value = figure.value if figure else None
-    return Row(
-        cells=(
-            Cell(text=item.sentence, sub=item.plan),
-            Cell(strip=_strip(to, floor, ((figure, look, 50.0),))),
-            Cell(text=words.change(value, words.half(figure.interval) if figure else None)),
-            Cell(text=_kind(figure) if figure and value is not None else "", look="muted"),
-            Cell(text=words.opened(item.reason), look="muted"),
-        )
-    )
-
-
-def _strip(to: Scale, floor: float | None, figures: tuple[tuple[Figure | None, str, float], ...]) -> Strip:
+def _strip(to: Scale, floor: float | None, item: Tried) -> Strip:
     marks: list[Mark] = []
-    said = []
     if floor is not None:
         marks.append(Mark(form="band", x=to.at(-abs(floor)), x2=to.at(abs(floor))))
     marks.append(Mark(form="tick", x=to.at(0.0)))
-    for figure, look, y in figures:
-        value = real(figure.value) if figure else None
-        if figure is None or value is None:
-            continue
-        said.append(f"{_kind(figure)} {words.change(value)}")
-        marks += _figure_marks(to, floor, figure, value, look, y)
+    both = item.simulated is not None and item.measured is not None
+    said = []
+    for name, effect, look, y in (
+        ("simulated", item.simulated, "simulated", 32.0 if both else 50.0),
+        ("measured", item.measured, "", 68.0 if both else 50.0),
+    ):
+        if effect is not None:
+            said.append(f"{name} {words.change(effect.value)}")
+            marks += _effect_marks(to, floor, effect, look, y)
     return Strip(marks=tuple(marks), alt=", ".join(said) or "no figure")
 
 
-def _figure_marks(to: Scale, floor: float | None, figure: Figure, value: float, look: str, y: float) -> list[Mark]:
-    if value > to.hi:
+def _effect_marks(to: Scale, floor: float | None, effect: Effect, look: str, y: float) -> list[Mark]:
+    if effect.value > to.hi:
         return [Mark(form="text", x=99.0, y=y, look="end", text="beyond →")]
-    if touches(figure.interval, floor):
+    if touches(effect.interval, floor):
         look = f"{look} open".strip()
-    marks = []
-    if figure.interval is not None:
-        marks.append(Mark(form="line", x=to.at(figure.interval.lo), x2=to.at(figure.interval.hi), y=y, look=look))
-    return [*marks, Mark(form="dot", x=to.at(value), y=y, look=look)]
+    ends = effect.interval
+    whisker = [Mark(form="line", x=to.at(ends.lo), x2=to.at(ends.hi), y=y, look=look)] if ends else []
+    return [*whisker, Mark(form="dot", x=to.at(effect.value), y=y, look=look)]
 
 
-def _kind(figure: Figure) -> str:
-    """Measured or simulated: the figure's own id says which."""
-    return "simulated" if "simulated" in figure.id or "simulated" in figure.note else "measured"
-
-
-def _price(move: Move) -> str:
-    parts = [move.plan.id]
-    if move.compile_s is not None:
-        parts.append(f"{words.number(move.compile_s)}{words.GAP}s compile")
-    if move.memory_mib is not None:
-        parts.append(f"{words.signed(move.memory_mib)}{words.GAP}MiB")
-    return ", ".join(parts)
-
-
-def _way_back(book: Book, proposal: Proposal) -> tuple[tuple[str, str], ...]:
+def _way_back(book: Book) -> tuple[Block, ...]:
+    proposal = book.record.proposal
+    if proposal is None or book.candidate is None:
+        return ()
     paragraphs = [("Owner:", words.ended(book.owner(proposal.move.owner)))]
     if proposal.rollback:
         paragraphs.append(("Way back:", words.ended(proposal.rollback)))
     if proposal.move.risk:
         paragraphs.append(("Risk:", words.ended(proposal.move.risk)))
-    return tuple(paragraphs)
+    return (Prose(paragraphs=tuple(paragraphs)),)

@@ -2,97 +2,134 @@
 
 from __future__ import annotations
 
-from trimtab.domain.profile import CompileFailure, CompileProfile
+from collections.abc import Iterable
+
+from trimtab.domain.figure import Series
 from trimtab.report import words
 from trimtab.report.arms import Scale, scale
-from trimtab.report.book import Book, source
-from trimtab.report.page import Cell, Column, Grid, Mark, Row, Section, Strip
+from trimtab.report.book import Book, Values, each, real, source
+from trimtab.report.page import Block, Cell, Column, Fold, Grid, Mark, Row, Section, Strip
 
 KERNELS = 2
-"""How many kernel names a row shows: those with most of the profiled time."""
+"""How many kernels a row names: those with most of the profiled time."""
+
+Name = tuple[str, str]
+"""(plan, entry)."""
 
 
 def section(book: Book) -> Section | None:
-    profiles, failures = book.record.profiles, book.record.failures
-    if not profiles and not failures:
+    entries, failures = book.series("compile.entries"), book.series("compile.failures")
+    if entries is None and failures is None:
         return None
+    found = book.found("compile")
+    told = found.findings[1:] if found else ()
     return Section(
         id="compile",
         nav="Compile",
         eyebrow="Compile",
-        heading=_heading(book),
-        lead=book.headline("compile"),
-        blocks=(_table(profiles, failures),),
+        heading=words.ended(book.headline("compile")) or "What compiling gave.",
+        lead=" ".join(finding.text for finding in told[:3]),
+        blocks=tuple(_blocks(book, entries, failures)),
         source=source(
-            "Precision by share of profiled time; fusions are original operators folded into another",
+            "Precision and kernels by share of profiled time, at the one shape that was inspected",
+            "Excess of a first run: median over the profiled shapes",
             artifact="profiles/",
         ),
     )
 
 
-def _heading(book: Book) -> str:
-    profiles, declared = book.record.profiles, book.record.study.quality.precision
-    entries = words.opened(words.many(len(profiles), "entry was", "entries were"))
-    failed = len(book.record.failures)
-    tail = f"; {words.many(failed, 'compile')} failed" if failed else ""
-    executed = sorted({name for profile in profiles for name in profile.inspection.precision_share()})
-    other = [name for name in executed if name != declared]
-    if not executed:
-        return f"{entries} compiled{tail}."
-    if not other:
-        return f"{entries} compiled{tail}; all run in {declared}, as declared."
-    return f"{entries} compiled{tail}; {declared} is declared, {words.listed(other)} is what runs too."
+def _blocks(book: Book, entries: Series | None, failures: Series | None) -> Iterable[Block]:
+    """The two plans that matter are open; whatever else was compiled folds."""
+    if entries is not None:
+        rows = list(each(entries))
+        mine = [book.baseline.id, *([book.candidate.id] if book.candidate else [])]
+        to = scale([real(row.get("time")) for row in rows])
+        near = [row for row in rows if row["plan"] in mine]
+        rest = [row for row in rows if row["plan"] not in mine]
+        if near:
+            yield Grid(columns=COLUMNS, rows=tuple(_row(book, row, to) for row in near))
+        if rest:
+            said = f"Show {words.many(len(rest), 'entry', 'entries')} of other candidates"
+            yield Fold(summary=said, grid=Grid(columns=COLUMNS, rows=tuple(_row(book, row, to) for row in rest)))
+    if failures is not None:
+        columns = (Column(label="Did not compile"), Column(label="Why"), Column(label="Message"))
+        yield Grid(columns=columns, rows=tuple(_failed(row) for row in each(failures)))
 
 
-def _table(profiles: tuple[CompileProfile, ...], failures: tuple[CompileFailure, ...]) -> Grid:
-    to = scale([profile.compile_ns / 1e6 for profile in profiles])
-    columns = (
-        Column(label="Entry"),
-        Column(label="Compile time", align="right"),
-        Column(label=""),
-        Column(label="Memory", align="right"),
-        Column(label="Operators", align="right"),
-        Column(label="Fusions", align="right"),
-        Column(label="Runs in"),
-        Column(label="Kernels with most time"),
-    )
-    rows = [_row(profile, to) for profile in profiles] + [_failed(failure) for failure in failures]
-    return Grid(columns=columns, rows=tuple(rows), title="Entries")
+COLUMNS = (
+    Column(label="Entry"),
+    Column(label="Compile", align="right"),
+    Column(label=""),
+    Column(label="Memory", align="right"),
+    Column(label="Peak", align="right"),
+    Column(label="Operators", align="right"),
+    Column(label="Fusions", align="right"),
+    Column(label="Warm", align="right"),
+    Column(label="First run adds", align="right"),
+    Column(label="Declared"),
+    Column(label="Runs in"),
+    Column(label="Kernels with most time"),
+)
 
 
-def _row(profile: CompileProfile, to: Scale) -> Row:
-    inspection = profile.inspection
-    ms = profile.compile_ns / 1e6
-    bar = Strip(marks=(Mark(form="bar", x=to.at(0.0), x2=to.at(ms), look="neutral"),), alt=words.time(ms))
-    before = words.count(inspection.operators_before)
-    operators = f"{before} → {words.count(len(inspection.operators))}" if inspection.operators else before
-    precision = [f"{name} {words.percent(share)}" for name, share in inspection.precision_share().items()]
+def _row(book: Book, row: Values, to: Scale) -> Row:
+    name = (str(row["plan"]), str(row["entry"]))
+    time = real(row.get("time"))
+    bar = Mark(form="bar", x=to.at(0.0), x2=to.at(time or 0.0), look="neutral")
+    before, after = real(row.get("operators_before")), real(row.get("operators"))
     return Row(
         cells=(
-            Cell(text=profile.entry, sub=f"{profile.plan}, {profile.backend}"),
-            Cell(text=words.time(ms)),
-            Cell(strip=bar),
-            Cell(text=words.memory(profile.memory_bytes), sub=f"peak {words.memory(profile.peak_bytes)}"),
-            Cell(text=operators),
-            Cell(text=words.count(inspection.fusions)),
-            Cell(text=", ".join(precision) or "not known"),
-            Cell(text=", ".join(_kernels(profile)) or "not known", look="muted"),
+            Cell(text=name[1], sub=f"{name[0]}, {row.get('backend', '')}"),
+            Cell(text=_ms(time)),
+            Cell(strip=Strip(marks=(bar,), alt=_ms(time))),
+            Cell(text=_mib(row.get("memory"))),
+            Cell(text=_mib(row.get("peak"))),
+            Cell(text=_operators(before, after)),
+            Cell(text=words.number(real(row.get("fusions")))),
+            Cell(text=_ms(real(row.get("warm")))),
+            Cell(text=_ms(real(row.get("first_excess")))),
+            Cell(text=str(row.get("declared") or "")),
+            Cell(text=_precision(book, name)),
+            Cell(text=_kernels(book, name), look="muted"),
         )
     )
 
 
-def _kernels(profile: CompileProfile) -> tuple[str, ...]:
-    time: dict[str, int] = {}
-    for operator in profile.inspection.operators:
-        time[operator.kernel] = time.get(operator.kernel, 0) + max(operator.ns, 0)
-    return tuple(sorted(time, key=lambda name: (-time[name], name))[:KERNELS])
+def _ms(value: float | None) -> str:
+    return words.NOTHING if value is None else words.time(value)
 
 
-def _failed(failure: CompileFailure) -> Row:
+def _mib(cell: object) -> str:
+    value = real(cell)  # type: ignore[arg-type]
+    return words.NOTHING if value is None or value < 0 else words.memory(value * 2**20)
+
+
+def _operators(before: float | None, after: float | None) -> str:
+    if not after:
+        return words.number(before) if before else "not known"
+    return f"{words.number(before)} → {words.number(after)}"
+
+
+def _precision(book: Book, name: Name) -> str:
+    said = [f"{row['precision']} {words.percent(real(row['share']))}" for row in _of(book, "compile.precision", name)]
+    return ", ".join(said) or "not known"
+
+
+def _kernels(book: Book, name: Name) -> str:
+    kernels = list(dict.fromkeys(str(row["kernel"]) for row in _of(book, "compile.kernels", name)))
+    return ", ".join(words.short(kernel, 40) for kernel in kernels[:KERNELS]) or "not known"
+
+
+def _of(book: Book, series_id: str, name: Name) -> list[Values]:
+    series = book.series(series_id)
+    return [row for row in each(series) if (row["plan"], row["entry"]) == name] if series else []
+
+
+def _failed(row: Values) -> Row:
     return Row(
         cells=(
-            Cell(text=failure.entry, sub=failure.plan),
-            Cell(text=failure.kind, glyph="fail", look="fail-ink"),
-            Cell(text=words.short(failure.message, 240), span=6, look="muted"),
+            Cell(text=str(row["entry"]), sub=str(row.get("plan") or "")),
+            Cell(text=str(row["kind"]), glyph="fail", look="fail-ink"),
+            Cell(text=words.short(str(row["message"]), 240), look="muted"),
         )
     )

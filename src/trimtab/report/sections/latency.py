@@ -71,7 +71,7 @@ def _table(book: Book, rows: list[Arms]) -> Grid:
     if pair and book.candidate:
         columns += [
             Column(label=words.short(book.candidate.id), align="right"),
-            Column(label="Change, paired"),
+            Column(label="Change"),
             Column(label="", align="right"),
         ]
     if not pair:

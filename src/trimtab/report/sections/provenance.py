@@ -35,7 +35,7 @@ def runs(book: Book) -> Section | None:
     facts = Facts(
         title="Seeds and versions",
         pairs=(
-            *((f"Seed, {name}", str(seed)) for name, seed in seeds.items()),
+            ("Seeds", ", ".join(f"{name} {seed}" for name, seed in seeds.items())),
             ("Model", f"{study.model.revision} {study.model.sha256[:DIGEST]}".strip()),
             ("Workload", found[0].workload_sha256[:DIGEST]),
             ("Envelope", found[0].envelope_sha256[:DIGEST]),

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from trimtab.domain.figure import Series
 from trimtab.domain.plan import Entry, Plan
 from trimtab.report import marks, words
 from trimtab.report.book import Book, Values, each, real, source
+from trimtab.report.marks import Base
 from trimtab.report.page import Block, Cell, Column, Fold, Grid, Line, Panel, Panels, Row, Section, Spec
 from trimtab.report.palette import colour
 
@@ -51,14 +55,15 @@ def _heading(book: Book) -> str:
 
 
 COLUMNS = (
-    Column(label="Executed", sub="batch × dims"),
-    Column(label="Entry", sub="true dims"),
-    Column(label="Predicted", sub="ms", align="right"),
-    Column(label="Measured", sub="median, ms", align="right"),
-    Column(label="p95", sub="ms", align="right"),
-    Column(label="Error", sub="median", align="right"),
-    Column(label="Warm runs", sub="count", align="right"),
-    Column(label="First runs", sub="count", align="right"),
+    Column(label="Executed, batch × dims"),
+    Column(label="Entry"),
+    Column(label="True size"),
+    Column(label="Predicted, ms", align="right"),
+    Column(label="Measured median, ms", align="right"),
+    Column(label="p95, ms", align="right"),
+    Column(label="Error of median", align="right"),
+    Column(label="Warm runs", align="right"),
+    Column(label="First runs", align="right"),
 )
 
 
@@ -70,7 +75,8 @@ def _row(row: Values) -> Row:
     return Row(
         cells=(
             Cell(text=_times(str(row["executed"]))),
-            Cell(text=str(row["entry"]), sub=str(row.get("true", ""))),
+            Cell(text=str(row["entry"])),
+            Cell(text=_range(str(row.get("true", ""))), look="muted"),
             Cell(text=ms("promised") if row.get("promised") is not None else "no promise"),
             Cell(text=ms("measured")),
             Cell(text=ms("measured_p95")),
@@ -79,6 +85,11 @@ def _row(row: Values) -> Row:
             Cell(text=ms("first_runs")),
         )
     )
+
+
+def _range(true: str) -> str:
+    lo, _, hi = true.partition("..")
+    return lo if lo == hi else f"{lo} to {hi}"
 
 
 def _times(executed: str) -> str:
@@ -115,19 +126,14 @@ def _panels(book: Book, points: list[Datum]) -> tuple[Panel, ...]:
     points = sorted(points, key=lambda point: point["x"])
     far = max(float(point["x"]) for point in points) * 1.02
     name = book.record.study.dim_names[0] if len(book.record.study.dim_names) == 1 else "executed volume"
-    bare = marks.x("x", domain=(0.0, far), tickCount=8)
-    last = marks.x("x", domain=(0.0, far), tickCount=8, title=f"{name}, executed")
+    where = marks.x("x", domain=(0.0, far), tickCount=8, title=f"{name}, executed")
     histogram = book.series(f"workload.{name}")
-    panels = [
-        _traffic(histogram, bare) if histogram else None,
-        _entries(book, far),
-        _service(points, last),
-        _first(points, bare),
-    ]
-    return tuple(panel for panel in panels if panel is not None)
+    makers: list[Callable[[Base], Panel | None]] = [partial(_traffic, histogram)] if histogram else []
+    makers += [partial(_entries, book, far), partial(_first, points), partial(_service, points)]
+    return marks.stack(makers, where)
 
 
-def _service(points: list[Datum], where: Spec) -> Panel:
+def _service(points: list[Datum], base: Base) -> Panel:
     top = max(float(point.get("measured_p95", point["measured"])) for point in points) * 1.08
     high = marks.y("measured", domain=(0.0, top), title="ms", tickCount=4)
     promised = [point for point in points if "promised" in point]
@@ -135,17 +141,20 @@ def _service(points: list[Datum], where: Spec) -> Panel:
     layers = [
         marks.layer(
             {"type": "rule", "color": colour("ink"), "strokeWidth": 1, "opacity": 0.5},
-            whiskers, x=where, y=high, y2=marks.to("measured_p95"),
+            whiskers, x=base.where, y=high, y2=marks.to("measured_p95"),
         ),
         marks.layer(
             {"type": "line", "color": colour("static"), "strokeWidth": 1.75, "interpolate": "linear"},
-            promised, x=where, y={**high, "field": "promised"},
+            promised, x=base.where, y={**high, "field": "promised"},
         ),
         marks.layer(
-            {"type": "point", "filled": True, "size": 22, "opacity": 1, "color": colour("ink")}, points, x=where, y=high
+            {"type": "point", "filled": True, "size": 22, "opacity": 1, "color": colour("ink")},
+            points, x=base.where, y=high,
         ),
     ]  # fmt: skip
-    chart = marks.chart("shapes-service", layers, 210, "Service time predicted and measured, by shape", {"bottom": 34})
+    chart = marks.chart(
+        "shapes-service", layers, base.height(190), "Service time predicted and measured, by shape", base.room
+    )
     lines = (
         Line(text="predicted at compile", swatch="line static"),
         Line(text="measured median, line up to p95", strong=True, swatch="dot"),
@@ -153,7 +162,7 @@ def _service(points: list[Datum], where: Spec) -> Panel:
     return Panel(label="Service time", sub="warm runs", chart=chart, lines=lines)
 
 
-def _first(points: list[Datum], where: Spec) -> Panel | None:
+def _first(points: list[Datum], base: Base) -> Panel | None:
     cold = [point for point in points if point.get("first_runs")]
     if not cold:
         return None
@@ -161,11 +170,17 @@ def _first(points: list[Datum], where: Spec) -> Panel | None:
         "first_runs", domain=(0.0, max(float(p["first_runs"]) for p in cold) * 1.1), tickMinStep=1, format="d"
     )
     bar: Spec = {"type": "bar", "color": colour("cold"), "size": 4}
-    chart = marks.chart("shapes-first", [marks.layer(bar, cold, x=where, y=high)], 96, "First runs, by shape")
+    chart = marks.chart(
+        "shapes-first",
+        [marks.layer(bar, cold, x=base.where, y=high)],
+        base.height(78),
+        "First runs, by shape",
+        base.room,
+    )
     return Panel(label="Cold first runs", sub="count", chart=chart)
 
 
-def _traffic(series: Series, where: Spec) -> Panel | None:
+def _traffic(series: Series, base: Base) -> Panel | None:
     """The histogram of live shapes, as the workload stage stored it."""
     data = []
     for row in each(series):
@@ -176,21 +191,22 @@ def _traffic(series: Series, where: Spec) -> Panel | None:
     if not data:
         return None
     share = "share" in series.columns
-    high = marks.y("n", domain=(0.0, max(row["n"] for row in data) * 1.1), **({"format": ".0%"} if share else {}))
+    high = marks.y("n", domain=(0.0, max(row["n"] for row in data) * 1.1))
+    high = marks.shares(high) if share else high
     bar: Spec = {"type": "rect", "color": colour("useful"), "clip": True, "stroke": colour("ground"), "strokeWidth": 1}
-    layers = [marks.layer(bar, data, x=where, x2=marks.to("end"), y=high, y2=marks.to("base"))]
-    chart = marks.chart("shapes-traffic", layers, 110, "Requests by shape")
+    layers = [marks.layer(bar, data, x=base.where, x2=marks.to("end"), y=high, y2=marks.to("base"))]
+    chart = marks.chart("shapes-traffic", layers, base.height(96), "Requests by shape", base.room)
     return Panel(label="Traffic", sub="share of requests" if share else "requests", chart=chart)
 
 
-def _entries(book: Book, far: float) -> Panel | None:
+def _entries(book: Book, far: float, base: Base) -> Panel | None:
     """The entries of each plan as strips over the same axis; only where shapes have one dim."""
     if len(book.record.study.dims) != 1:
         return None
     plans = [book.baseline, *([book.candidate] if book.candidate else [])]
     data = [row for level, plan in enumerate(plans) for row in _spans(plan, level, far)]
     high = marks.silent(marks.y("row", domain=(len(plans), 0)))
-    where = marks.silent(marks.x("x", domain=(0.0, far)))
+    where = marks.silent(base.where)
     span = {"x": where, "x2": marks.to("end"), "y": high, "y2": marks.to("row2")}
     solid: Spec = {"type": "rect", "stroke": colour("ground"), "strokeWidth": 1, "clip": True}
     looks = (("static", colour("useful")), ("adapted", colour("ink")))
@@ -206,6 +222,8 @@ def _entries(book: Book, far: float) -> Panel | None:
         layers.append(
             marks.layer(label, text, x={**where, "field": "end"}, y={**high, "field": "mid"}, text=marks.to("label"))
         )
+    dynamic = [row for row in data if row["open"]]
+    layers.append(marks.layer(marks.words(dx=6), dynamic, x=where, y={**high, "field": "mid"}, text=marks.to("label")))
     height = 22 * len(plans) + 14
     chart = marks.chart("shapes-entries", layers, height, "Entries by shape", {"top": 4, "bottom": 10})
     lines = tuple(
@@ -236,5 +254,5 @@ def _span(entry: Entry, begin: float, end: float, level: int) -> dict[str, objec
         "mid": level + 0.5,
         "look": "static" if level == 0 else "adapted",
         "open": entry.kind == "dynamic",
-        "label": words.count(entry.hi[0]) if entry.kind != "dynamic" else "",
+        "label": words.count(entry.hi[0]) if entry.kind != "dynamic" else "dynamic",
     }

@@ -71,7 +71,7 @@ def _matrix(verdict: Verdict) -> Grid:
     rows = []
     for slice_, metric in keys:
         cells = [_heat(places.get((slice_, metric, condition))) for condition in conditions]
-        rows.append(Row(cells=(Cell(text=words.opened(slice_), sub=metric), *cells)))
+        rows.append(Row(cells=(Cell(text=f"{words.opened(slice_)}, {metric}"), *cells)))
     return Grid(columns=tuple(columns), rows=tuple(rows), legend=LEGEND, heat=True)
 
 

@@ -171,7 +171,8 @@ def _primary_chart(book: Book, row: Arms) -> Chart | None:
     if row.static is None or abs(row.static) == float("inf"):
         return None
     share = row.unit == "share"
-    where = marks.x("v", domain=(max(to.lo, 0.0), to.hi), tickCount=4, **({"format": ".0%"} if share else {}))
+    where = marks.x("v", domain=(max(to.lo, 0.0), to.hi), tickCount=4)
+    where = marks.shares(where) if share else where
     up = marks.silent(marks.y("row", domain=(0, 1)))
     layers: list[Spec] = []
     if row.floor is not None:
