@@ -18,10 +18,10 @@ take some 20 ms, and one table answers every smaller ``k``. It is the classic op
 
 Limits. One dim: with two, boxes overlap and the recurrence no longer holds. What is minimised is the total, which
 loads the queue; boundaries that are finer among rare large shapes may cost more in total and still give a better p95.
-Costs are per request at batch size 1. Queueing, batching and first runs, and so the tail, are judged by simulation. What is measured is ``cost`` at the
-profiled points; between them it is as good as the profile's interpolation. The fit knows the shapes it was given: a
-later, larger one needs a dynamic entry beside the buckets, which the moves keep. Where ``cost`` does fall with ``hi``
-the result is the best among observed boundaries only.
+Costs are per request at batch size 1. Queueing, batching and first runs, and so the tail, are judged by simulation.
+What is measured is ``cost`` at the profiled points; between them it is as good as the profile's interpolation. The fit
+knows the shapes it was given: a later, larger one needs a dynamic entry beside the buckets, which the moves keep. Where
+``cost`` does fall with ``hi`` the result is the best among observed boundaries only.
 """
 
 from __future__ import annotations
