@@ -38,7 +38,11 @@ from trimtab.evidence._cuts import Timeline, batch_ends, cut
 from trimtab.evidence._parts import Execution
 from trimtab.evidence._replays import Queue, Sets, pooled
 from trimtab.evidence._split import Int, Members, apportion, muldiv
+from trimtab.evidence.story import story
+from trimtab.evidence.tail import findings
 from trimtab.serving.place import PLACE
+
+__all__ = ["account", "batch_rows", "build", "classes", "findings", "story", "succeeded"]
 
 Columns = dict[str, NDArray[np.int64]]
 
