@@ -1,0 +1,237 @@
+"""From the facts of a run to suspects: for each class, the evidence it requires, and what contradicts it.
+
+One function a class. A fact that is None is not known: it becomes ``missing``, never a pass. The causes of the account
+(padding, premium, cold, ...) carry the shares; the facts decide which class may use them:
+
+    capacity -> capacity-queueing      hold -> batch-policy              imbalance -> core-imbalance
+    cold -> cold-shape                 premium -> mapping-fallback       padding -> padding-waste
+    off_core -> oversubscription (threads > cores, no throttle), else envelope
+    interference -> envelope (pace below reference), memory-burst (time beyond the profile at large shapes only)
+
+Decoys that the conditions keep apart: recompilation per size looks like oversubscription (first runs settle it); a
+quota looks like slow kernels (throttled time settles it); a queue that grows while workers idle looks like capacity
+(idle time settles it).
+
+Thresholds are in the constants below; each says what it separates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from trimtab.domain.score import ClassId
+from trimtab.evidence._figures import percent
+from trimtab.evidence.classify import Effect, Suspect
+
+BUSY = 0.5  # workers busy for less of the waits than this: the queue is not for want of capacity
+COLD_CONTRAST = 2.0  # first runs at least twice as common among slow batches as among fast ones
+PADDED = 1.10  # executed volume over true volume: below this padding explains little
+PACE_SHIFT = 1.10  # pace over its reference: beyond the scatter of a quiet machine
+OFF_CORE = 0.02  # run-queue share of the batches' wall time
+STOLEN = 0.01
+FALLBACK = 0.01
+EXECUTED = 0.95  # share of time in the declared precision that counts as "as declared"
+NEAR_LIMIT = 0.95
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of one run; None = not known. Shares are 0..1.
+
+    ``idle_while_waiting`` = share of waiting in the tail during which an eligible worker was free. ``idle_elsewhere``
+    = the same for workers that were not eligible. ``first_slow`` / ``first_fast`` = share of first, changed-and-slower
+    or compiling runs among the slowest 5 % and the faster half of the batches. ``padding`` = executed / true volume.
+    ``pace`` = compute pace / its reference. ``large_excess`` / ``small_excess`` = measured / promised - 1 of the
+    largest and smallest fifth of shapes, first runs left out. ``peak`` = peak memory / limit.
+    """
+
+    effects: Mapping[str, Effect]
+    threads: int | None = None
+    cores: int | None = None
+    idle_while_waiting: float | None = None
+    idle_elsewhere: float | None = None
+    mean_size: float | None = None
+    max_size: int | None = None
+    runqueue: float | None = None
+    throttled: float | None = None
+    stolen: float | None = None
+    pace: float | None = None
+    stream_pace: float | None = None
+    differs: tuple[str, ...] | None = None
+    first_slow: float | None = None
+    first_fast: float | None = None
+    padding: float | None = None
+    fallback: float | None = None
+    premium: float | None = None
+    large_excess: float | None = None
+    small_excess: float | None = None
+    peak: float | None = None
+    out_of_memory: int | None = None
+    declared: str = ""
+    executed: float | None = None
+    quality: bool | None = None
+
+
+def suspects(facts: Facts) -> tuple[Suspect, ...]:
+    """All classes that an account's causes can stand for."""
+    return (
+        _capacity(facts), _batch_policy(facts), _imbalance(facts), _oversubscription(facts), _cold(facts),
+        _fallback(facts), _padding(facts), _memory_burst(facts), _memory_limit(facts), _envelope(facts),
+    )  # fmt: skip
+
+
+def defects(facts: Facts) -> tuple[Suspect, ...]:
+    """What is wrong whatever the tail says: precision and quality (R32)."""
+    if facts.quality is False:
+        return (_suspect("precision-fallback", None, ("quality is below its floor",)),)
+    if facts.executed is None or not facts.declared or facts.executed >= EXECUTED:
+        return ()
+    seen = f"{percent(facts.executed)} of profiled time ran in {facts.declared}, which was declared"
+    if facts.quality:
+        return (_suspect("precision-fallback", None, (seen,), against=("quality holds its floor",)),)
+    return (_suspect("precision-fallback", None, (seen,)),)
+
+
+def _suspect(
+    kind: ClassId,
+    effect: Effect | None,
+    evidence: tuple[str, ...] = (),
+    missing: tuple[str, ...] = (),
+    against: tuple[str, ...] = (),
+) -> Suspect:
+    return Suspect(kind, effect, evidence, missing, against)
+
+
+def _capacity(facts: Facts) -> Suspect:
+    effect, idle = facts.effects.get("capacity"), facts.idle_while_waiting
+    if idle is None:
+        return _suspect("capacity-queueing", effect, missing=("when workers were idle while requests waited",))
+    seen = f"eligible workers were idle during {percent(idle)} of the tail's waiting"
+    if idle > 1 - BUSY:
+        return _suspect("capacity-queueing", effect, against=(seen,))
+    return _suspect("capacity-queueing", effect, (seen,))
+
+
+def _batch_policy(facts: Facts) -> Suspect:
+    effect, idle = facts.effects.get("hold"), facts.idle_while_waiting
+    if facts.mean_size is None or facts.max_size is None or idle is None:
+        return _suspect("batch-policy", effect, missing=("executed batch sizes and hold times",))
+    seen = f"batches hold {facts.mean_size:.2g} of {facts.max_size} requests"
+    if idle <= 0:
+        return _suspect(
+            "batch-policy", effect, against=(f"no request waited while an eligible worker was free; {seen}",)
+        )
+    return _suspect("batch-policy", effect, (f"requests are held while a worker is free ({percent(idle)}); {seen}",))
+
+
+def _imbalance(facts: Facts) -> Suspect:
+    effect, idle = facts.effects.get("imbalance"), facts.idle_elsewhere
+    if idle is None:
+        return _suspect("core-imbalance", effect, missing=("which workers each request could use",))
+    seen = f"a worker that was not eligible stood idle during {percent(idle)} of the tail's waiting"
+    return (
+        _suspect("core-imbalance", effect, (seen,)) if idle > 0 else _suspect("core-imbalance", effect, against=(seen,))
+    )
+
+
+def _oversubscription(facts: Facts) -> Suspect:
+    effect = facts.effects.get("off_core")
+    if facts.runqueue is None or facts.threads is None or facts.cores is None:
+        return _suspect("oversubscription", effect, missing=("the run-queue delay of batches, threads and cores",))
+    seen = f"batches wait for a core during {percent(facts.runqueue)} of their time"
+    if facts.throttled:
+        return _suspect("oversubscription", effect, against=("a quota throttled the process: envelope",))
+    if facts.threads <= facts.cores:
+        why = f"{facts.threads} threads on {facts.cores} cores are not too many"
+        return _suspect("oversubscription", effect, against=(why,))
+    if facts.runqueue < OFF_CORE:
+        return _suspect("oversubscription", effect, against=(seen,))
+    return _suspect("oversubscription", effect, (f"{seen}, with {facts.threads} threads on {facts.cores} cores",))
+
+
+def _cold(facts: Facts) -> Suspect:
+    effect = facts.effects.get("cold")
+    if facts.first_slow is None or facts.first_fast is None:
+        return _suspect("cold-shape", effect, missing=("whether a batch was the first of its shape",))
+    seen = (
+        f"first runs are {percent(facts.first_slow)} of the slowest batches, {percent(facts.first_fast)} of the faster"
+    )
+    if facts.first_slow < COLD_CONTRAST * facts.first_fast or not facts.first_slow:
+        return _suspect("cold-shape", effect, against=(seen,))
+    return _suspect("cold-shape", effect, (seen,))
+
+
+def _fallback(facts: Facts) -> Suspect:
+    effect = facts.effects.get("premium")
+    if facts.fallback is None and facts.premium is None:
+        return _suspect("mapping-fallback", effect, missing=("route kinds, or a reference entry's times",))
+    evidence = []
+    if facts.fallback is not None and facts.fallback >= FALLBACK:
+        evidence.append(f"{percent(facts.fallback)} of requests ran on the fallback")
+    if facts.premium is not None and facts.premium > 0:
+        evidence.append(f"the entries took {percent(facts.premium)} of run time more than the best entry known")
+    if not evidence:
+        return _suspect("mapping-fallback", effect, against=("no fallback route, no premium over the best entry",))
+    return _suspect("mapping-fallback", effect, tuple(evidence))
+
+
+def _padding(facts: Facts) -> Suspect:
+    effect = facts.effects.get("padding")
+    if facts.padding is None:
+        return _suspect("padding-waste", effect, missing=("executed beside true dims",))
+    seen = f"executed dims are {facts.padding:.2f} times the true ones"
+    if facts.padding < PADDED:
+        return _suspect("padding-waste", effect, against=(seen,))
+    return _suspect("padding-waste", effect, (seen,))
+
+
+def _memory_burst(facts: Facts) -> Suspect:
+    effect = facts.effects.get("interference")
+    if facts.stream_pace is None or facts.large_excess is None or facts.small_excess is None:
+        return _suspect("memory-burst", effect, missing=("stream pace, and time over the profile by shape",))
+    seen = (
+        f"stream pace is {facts.stream_pace:.2f} times its reference; run time is {percent(facts.large_excess)} above "
+        f"the profile at large shapes, {percent(facts.small_excess)} at small ones"
+    )
+    if facts.stream_pace < PACE_SHIFT or facts.large_excess <= max(2 * facts.small_excess, PACE_SHIFT - 1):
+        return _suspect("memory-burst", effect, against=(seen,))
+    return _suspect("memory-burst", effect, (seen,))
+
+
+def _memory_limit(facts: Facts) -> Suspect:
+    effect = facts.effects.get("memory", facts.effects.get("failed"))
+    if facts.peak is None and facts.out_of_memory is None:
+        return _suspect("memory-limit", effect, missing=("peak memory beside its limit",))
+    evidence = []
+    if facts.out_of_memory:
+        evidence.append(f"{facts.out_of_memory} batches ended out of memory")
+    if facts.peak is not None and facts.peak >= NEAR_LIMIT:
+        evidence.append(f"peak memory reached {percent(facts.peak)} of its limit")
+    if not evidence:
+        return _suspect("memory-limit", effect, against=("peak memory stayed below its limit, nothing ran out of it",))
+    return _suspect("memory-limit", effect, tuple(evidence))
+
+
+def _envelope(facts: Facts) -> Suspect:
+    """Off-core time that is not our own doing, and interference that the pace kernel confirms."""
+    effects = [facts.effects[name] for name in ("off_core", "interference") if name in facts.effects]
+    effect = max(effects, key=lambda one: one.share, default=None)
+    evidence = [f"probed against assumed: {what}" for what in facts.differs or ()]
+    if facts.throttled:
+        evidence.append(f"the quota throttled {percent(facts.throttled)} of the time")
+    if facts.stolen is not None and facts.stolen >= STOLEN:
+        evidence.append(f"{percent(facts.stolen)} of the core's time was stolen")
+    if facts.pace is not None and facts.pace >= PACE_SHIFT:
+        evidence.append(f"the pace kernel ran {facts.pace:.2f} times its reference")
+    ours = facts.threads is None or facts.cores is None or facts.threads > facts.cores
+    if facts.runqueue is not None and facts.runqueue >= OFF_CORE and not ours:
+        evidence.append(f"others held our core during {percent(facts.runqueue)} of the batches' time")
+    if evidence:
+        return _suspect("envelope", effect, tuple(evidence))
+    unknown = {"throttled time": facts.throttled, "stolen time": facts.stolen, "pace": facts.pace,
+               "run-queue delay": facts.runqueue, "envelope checks": facts.differs}  # fmt: skip
+    missing = tuple(name for name, value in unknown.items() if value is None)
+    if missing:
+        return _suspect("envelope", effect, missing=(", ".join(missing),))
+    return _suspect("envelope", effect, against=("no throttling, no stolen time, pace at its reference",))
