@@ -9,7 +9,8 @@ Start: workers are started together, and admitted one after the other (up, then 
 warm list run). All of that happens before the run's clock starts and is stamped with its first instant, the declared
 start state. What happens to workers later bears its true time.
 
-Gaps between arrivals are used for envelope samples and for the pace kernel; neither may reach into the next arrival.
+Wide gaps, while nothing runs, are used for the pace kernel and for envelope samples (those are taken anyway once they
+are overdue); neither may reach into the next arrival.
 """
 
 from __future__ import annotations
@@ -243,10 +244,10 @@ class Driver:
 
     def _use_gap(self) -> None:
         now = self.crew.now()
-        wide = self._due_work() - now >= QUIET
-        if now >= self.sample_at and (wide or now >= self.sample_at + PERIOD):
+        calm = self._due_work() - now >= QUIET and self._idle()
+        if now >= self.sample_at and (calm or now >= self.sample_at + PERIOD):
             self._sample(now)
-        elif wide and self.terms.pace and self.allowance.open(now) and self._idle():
+        elif calm and self.terms.pace and self.allowance.open(now):
             self._run_pace()
 
     def _idle(self) -> bool:

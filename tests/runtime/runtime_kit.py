@@ -1,0 +1,196 @@
+"""Small parts for the runtime tests: a network that only takes time, workloads in one line, workers without processes."""
+
+from __future__ import annotations
+
+import heapq
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import count
+
+import numpy as np
+import pytest
+
+from trimtab.backends import factory, null
+from trimtab.domain.events import BatchReport, ErrorKind
+from trimtab.domain.plan import BatchPolicy, CompileSpec, Entry, Plan, ServePolicy
+from trimtab.domain.ports import Arrays, ModelFile
+from trimtab.domain.study import Crop, InputSpec, ModelSpec, OutputSpec
+from trimtab.domain.trace import RunInfo
+from trimtab.domain.workload import Provenance, Workload
+from trimtab.mapping.cost import CostModel
+from trimtab.mapping.route import Router
+from trimtab.runtime import wire
+from trimtab.runtime.link import Gone
+from trimtab.runtime.replay import ReplayRequest
+from trimtab.runtime.worker import Job, Worker
+
+SPEC = ModelSpec(
+    path="null",
+    revision="none",
+    inputs=(InputSpec(name="x", shape=("batch", "width")),),
+    outputs=(OutputSpec(name="y", crop=(Crop(axis=1, dim="width"),)),),
+)
+MODEL = ModelFile(path="null", sha256="", spec=SPEC, dim_names=("width",))
+ANY = Entry(id="any", kind="dynamic", lo=(1,), hi=(64,), batch=(1, 4))
+BUCKET = Entry(id="bucket", kind="bucket", lo=(1,), hi=(8,), batch=(1, 4))
+NO_PROMISE = CostModel.from_profiles(())
+CORES = tuple(sorted(os.sched_getaffinity(0)))
+
+
+class Ramp:
+    """Payload ``k`` is a row of ``k + 1``."""
+
+    def request(self, payload: int, dims: tuple[int, ...]) -> Arrays:
+        return {"x": np.full((1, *dims), payload + 1, dtype=np.float32)}
+
+
+JOB = Job(factory("null"), MODEL, Ramp())
+
+
+def plan_of(
+    *entries: Entry, workers: int = 1, size: int = 1, hold_ms: float | None = None, warm=(), **options: object
+) -> Plan:
+    batch = BatchPolicy() if hold_ms is None else BatchPolicy(kind="size-hold", max_size=size, hold_ms=hold_ms)
+    return Plan(
+        id="p",
+        compile=CompileSpec(backend="null", entries=entries or (ANY,), options={k: str(v) for k, v in options.items()}),
+        serve=ServePolicy(batch=batch, workers=workers, warm=warm),
+    )
+
+
+def load(times_ms: Sequence[float], widths: Sequence[int] = ()) -> Workload:
+    n = len(times_ms)
+    return Workload(
+        id="w",
+        dim_names=("width",),
+        scheduled=np.round(np.array(times_ms, dtype=np.float64) * 1e6).astype(np.int64),
+        dims=np.array(list(widths) or [5] * n, dtype=np.int64).reshape(n, 1),
+        stream=np.zeros(n, dtype=np.int32),
+        streams=("all",),
+        payload=np.arange(n, dtype=np.int32),
+        payload_kind="random",
+        deadline=np.full(n, -1, dtype=np.int64),
+        provenance=Provenance(files=(), time_scale=1.0),
+    )
+
+
+def info(workers: int, cores: tuple[int, ...] | None = None) -> RunInfo:
+    return RunInfo(
+        id="run",
+        plan="p",
+        slice="all",
+        source="measured",
+        workload_sha256="",
+        envelope_sha256="",
+        start_state="warm",
+        seed=1,
+        workers=workers,
+        cores=cores if cores is not None else tuple(range(workers)),
+        driver_core=CORES[0],
+    )
+
+
+def request_of(workload: Workload, plan: Plan, **changes: object) -> ReplayRequest:
+    """A replay on the last core, driven from the first."""
+    cores = (CORES[-1],) * plan.serve.workers
+    base = {
+        "workload": workload,
+        "plan": plan,
+        "model": MODEL,
+        "backend": factory("null"),
+        "payloads": Ramp(),
+        "router": Router(plan.compile),
+        "predictor": NO_PROMISE,
+        "cores": cores,
+        "driver_core": CORES[0],
+        "run": info(plan.serve.workers, cores),
+        "share_driver_core": len(CORES) == 1,
+    }
+    return ReplayRequest(**(base | changes))
+
+
+class NoCounters:
+    """Counters of a worker that has no process of its own."""
+
+    unread: dict[str, str] = {}
+
+    def begin(self) -> None:
+        return None
+
+    def end(self, before: None, assembly_ns: int) -> BatchReport:
+        return BatchReport()
+
+    def peak_bytes(self) -> int:
+        return 0
+
+    def resident_bytes(self) -> int:
+        return 0
+
+
+class FakeCrew:
+    """Workers in this process under one clock that only moves when the driver waits."""
+
+    def __init__(self, job: Job = JOB) -> None:
+        self.t = 0
+        self.job = job
+        self.workers: dict[int, Worker] = {}
+        self.local: dict[int, int] = {}
+        self.running = 0
+        self.replies: list[tuple[int, int, int, wire.Reply | Gone]] = []
+        self.sequence = count()
+        self.stopped = False
+
+    def now(self) -> int:
+        return self.t
+
+    def start(self, worker: int) -> None:
+        self.local[worker] = self.t
+        self.workers[worker] = Worker(self.job.backend(), self.job, NoCounters(), lambda: self.local[worker])
+        self._push(worker, wire.Hello(worker, (worker,), {}, {}))
+
+    def send(self, worker: int, order: wire.Order) -> None:
+        self.local[worker] = max(self.local[worker], self.t)
+        self.running = worker
+        reply = self._pace(worker) if isinstance(order, wire.RunPace) else self.workers[worker].handle(order)
+        if reply is not None:
+            self._push(worker, reply)
+
+    def wait(self, until: int) -> list[tuple[int, wire.Reply | Gone]]:
+        if not self.replies or self.replies[0][0] > until:
+            self.t = max(self.t, until)
+            return []
+        self.t = max(self.t, self.replies[0][0])
+        got = []
+        while self.replies and self.replies[0][0] <= self.t:
+            _, _, worker, reply = heapq.heappop(self.replies)
+            got.append((worker, reply))
+        return got
+
+    def kill(self, worker: int, error: ErrorKind) -> Gone:
+        self.replies = [r for r in self.replies if r[2] != worker]
+        heapq.heapify(self.replies)
+        return Gone(error, "killed")
+
+    def stop(self) -> None:
+        self.stopped = True
+
+    def pause(self, ns: int) -> None:
+        self.local[self.running] += ns
+
+    def _pace(self, worker: int) -> wire.Paced:
+        began = self.local[worker]
+        self.local[worker] += 200_000
+        return wire.Paced(began, self.local[worker], (120_000,), (80_000,))
+
+    def _push(self, worker: int, reply: wire.Reply | Gone) -> None:
+        heapq.heappush(self.replies, (self.local[worker], next(self.sequence), worker, reply))
+
+
+@contextmanager
+def fake_crew() -> Iterator[FakeCrew]:
+    """A FakeCrew whose null entries take their time on its clock."""
+    crew = FakeCrew()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(null.PAUSES, "sleep", crew.pause)
+        yield crew

@@ -1,0 +1,174 @@
+"""The wall-clock driver under a clock that only moves when it waits: no processes, exact times."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from runtime_kit import ANY, BUCKET, NO_PROMISE, FakeCrew, fake_crew, info, load, plan_of
+
+from trimtab.domain.events import BatchReport, Dispatch
+from trimtab.domain.plan import Plan
+from trimtab.domain.trace import MARK_KINDS, Table, Trace
+from trimtab.domain.workload import Workload
+from trimtab.mapping.route import Router
+from trimtab.runtime.driver import Driver, Outside, Terms
+from trimtab.runtime.link import Gone
+from trimtab.runtime.replay import compiles
+from trimtab.runtime.sample import Sample
+from trimtab.serving.machine import Machine
+from trimtab.serving.record import Recorder
+from trimtab.serving.simulate import simulate
+
+MS = 1_000_000
+TERMS = Terms(hang_ns=10_000 * MS, prepare_ns=10_000 * MS, pace=False)
+
+
+class Checked(Machine):
+    def handle(self, event):
+        commands = super().handle(event)
+        self.check()
+        return commands
+
+
+def drive(
+    workload: Workload, plan: Plan, crew: FakeCrew, terms: Terms = TERMS, outside: Outside | None = None
+) -> tuple[Trace, str, Driver]:
+    router = Router(plan.compile)
+    run = info(plan.serve.workers)
+    machine = Checked(plan, router, NO_PROMISE, run.cores)
+    recorder = Recorder(run, workload, tuple(router.entries), run.cores)
+    driver = Driver(workload, machine, recorder, crew, compiles(plan), terms, outside)
+    driver.start()
+    why = driver.serve()
+    return recorder.trace(complete=not why), why, driver
+
+
+class NullTime:
+    """What the null backend takes, as the simulator's service."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.us = {name: int(value) for name, value in plan.compile.options.items()}
+
+    def draw(self, batch: Dispatch) -> tuple[int, BatchReport]:
+        us = self.us["base_us"] + self.us["per_unit_us"] * int(np.prod(batch.executed))
+        return (us + self.us["first_us"] * batch.first_seen) * 1000, BatchReport()
+
+
+def same(one: Table, two: Table) -> bool:
+    return one.columns.keys() == two.columns.keys() and all(
+        np.array_equal(one[name], two[name], equal_nan=one[name].dtype.kind == "f") for name in one.columns
+    )
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    arrivals=st.lists(st.tuples(st.integers(0, 12), st.integers(1, 10)), min_size=1, max_size=30),
+    workers=st.integers(1, 3),
+    hold=st.sampled_from([None, 0, 1, 3]),
+    times=st.tuples(st.integers(0, 3), st.integers(0, 1), st.integers(0, 5)),
+)
+def test_simulate_and_replay_agree_exactly(arrivals, workers, hold, times) -> None:
+    """Millisecond grid, so that replies, arrivals and timers keep falling on the same instant."""
+    ms, widths = zip(*sorted(arrivals), strict=True)
+    base, unit, first = (1000 * t for t in times)
+    plan = plan_of(
+        BUCKET,
+        ANY,
+        workers=workers,
+        size=3,
+        hold_ms=hold,
+        warm=((1, 5), (2, 10)),
+        base_us=base,
+        per_unit_us=unit,
+        first_us=first,
+    )
+    workload = load(ms, widths)
+    with fake_crew() as crew:
+        replayed, why, _ = drive(workload, plan, crew)
+    simulated = simulate(workload, plan, Router(plan.compile), NO_PROMISE, NullTime(plan), info(workers))
+    assert why == ""
+    assert same(replayed.requests, simulated.requests)
+    assert same(replayed.batches, simulated.batches)
+    assert same(replayed.marks, simulated.marks)
+
+
+def test_latency_counts_from_the_schedule() -> None:
+    """500 ms of service, 10 requests a second: the last of 8 has waited for seven others."""
+    with fake_crew() as crew:
+        trace, _, _ = drive(load([100 * i for i in range(8)]), plan_of(base_us=500_000), crew)
+    assert trace.latency.tolist() == [0.5, 0.9, 1.3, 1.7, 2.1, 2.5, 2.9, 3.3]
+
+
+def test_a_fallen_worker_is_replaced_and_its_request_ends_once() -> None:
+    with fake_crew() as crew:
+        crew_send = crew.send
+
+        def send(worker, order):
+            if getattr(order, "batch", None) == 1:
+                crew._push(worker, Gone("crash", "killed by SIGKILL"))
+                return
+            crew_send(worker, order)
+
+        crew.send = send
+        trace, why, driver = drive(load([0, 10, 20]), plan_of(base_us=1000), crew)
+    assert why == ""
+    assert trace.requests["error"].tolist() == [0, 2, 0]
+    assert [MARK_KINDS[k] for k in trace.marks["kind"]] == [
+        "worker-up", "entry-ready", "worker-down", "worker-up", "entry-ready", "stopped",
+    ]  # fmt: skip
+    assert list(driver.roster.notes) == ["worker 0: killed by SIGKILL"]
+
+
+def test_an_answer_that_is_overdue_is_a_hang() -> None:
+    terms = Terms(hang_ns=50 * MS, prepare_ns=10_000 * MS, pace=False)
+    with fake_crew() as crew:
+        trace, _, _ = drive(load([0, 10], [60, 5]), plan_of(per_unit_us=1000), crew, terms)
+    assert trace.requests["error"].tolist() == [3, 0]
+    assert trace.requests["done"].tolist() == [50 * MS, 55_200_000]  # the new process first ran the pace kernel: 0.2 ms
+    assert trace.requests["started"].tolist()[0] == -1
+
+
+def test_a_worker_that_only_dies_is_given_up_and_the_run_says_so() -> None:
+    with fake_crew() as crew:
+        crew_send = crew.send
+
+        def send(worker, order):
+            if hasattr(order, "batch"):
+                crew._push(worker, Gone("crash", "ended with exit code 1"))
+            else:
+                crew_send(worker, order)
+
+        crew.send = send
+        trace, why, _ = drive(load([0, 1, 2, 3, 4]), plan_of(), crew)
+    assert why == "no worker is left: ended with exit code 1"
+    assert not trace.run.complete
+    assert trace.requests["error"].tolist() == [2, 2, 2, 8, 8]
+
+
+def test_an_entry_that_fails_to_compile_ends_its_requests() -> None:
+    with fake_crew() as crew:
+        trace, why, driver = drive(load([0, 1]), plan_of(fail_compile="no such operator"), crew)
+    assert (why, trace.requests["error"].tolist()) == ("", [7, 7])
+    assert list(driver.roster.notes) == ["entry any failed (compiler-error): no such operator"]
+
+
+def test_the_first_ctrl_c_ends_the_run_in_good_order() -> None:
+    with fake_crew() as crew:
+        outside = Outside(interrupted=lambda: crew.t >= 45 * MS)
+        trace, why, _ = drive(load([0, 10, 20, 30, 40]), plan_of(base_us=1000), crew, outside=outside)
+    assert why == "stopped by Ctrl-C"
+    assert trace.requests["error"].tolist() == [0, 0, 0, 8, 8]  # the clock starts 20 ms before the first arrival
+
+
+def test_samples_and_pace_use_wide_gaps_only() -> None:
+    terms = Terms(hang_ns=10_000 * MS, prepare_ns=10_000 * MS, pace=True)
+    rows = [Sample(0, 0.5, 0.0, 2400.0, -1, -1, 40.0, 7)]
+    with fake_crew() as crew:
+        trace, _, _ = drive(load([0, 2, 4, 1000, 1001]), plan_of(base_us=1000), crew, terms, Outside(lambda: rows))
+    paces = trace.marks.take(trace.marks["kind"] == MARK_KINDS.index("pace"))
+    assert len(paces) > 0
+    assert all((t <= 0) or (5 * MS <= t <= 997 * MS) for t in paces["t"].tolist())
+    assert (paces["value"] > 0).all()
+    assert trace.samples["t"].tolist()[0] == 5 * MS
+    assert trace.samples["busy"].tolist() == [0.5] * len(trace.samples)
