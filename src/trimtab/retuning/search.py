@@ -16,9 +16,8 @@ Limits. Simulated service times are as good as the profiles they are drawn from.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from msgspec.structs import replace
@@ -43,13 +42,9 @@ JITTER_NS: Ns = 60_000
 SPREAD = "5th to 95th percentile of paired replicas"
 
 
-class Simulate(Protocol):
-    """Replica ``replica`` of ``plan`` on the tune slice: arrivals jittered and services drawn by the replica's number.
-
-    A plan that cannot run raises a TrimtabError; the search keeps it as a row.
-    """
-
-    def __call__(self, plan: Plan, replica: int) -> Trace: ...
+Simulate = Callable[[Plan, int], Trace]
+"""``(plan, replica)`` -> a run on the tune slice, arrivals jittered and services drawn by the replica's number. A plan
+that cannot run raises a TrimtabError; the search keeps it as a row."""
 
 
 def jitter(workload: Workload, replica: int, seed: int, sigma: Ns = JITTER_NS) -> Workload:
