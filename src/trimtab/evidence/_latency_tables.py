@@ -15,7 +15,7 @@ from trimtab.domain.figure import Series
 from trimtab.domain.study import Sla
 from trimtab.domain.trace import Trace
 from trimtab.evidence._figures import MS, NS_MS, series
-from trimtab.evidence.stats import Floats, quantile
+from trimtab.evidence.stats import Floats, quantile, rank
 
 WINDOW = 200
 MAX_WINDOWS = 48
@@ -70,13 +70,15 @@ def _run(trace: Trace, seconds: Floats, sla: Sla) -> Iterator[Row]:
 
 
 def _curve(trace: Trace, seconds: Floats) -> Iterator[Row]:
-    """Tail-weighted: evenly spaced in -log10(1 - p), so that each decade of the tail gets the same room."""
+    """Tail-weighted: evenly spaced in -log10(1 - p), so that each decade of the tail gets the same room; it ends with
+    the worst request."""
     if not seconds.size:
         return
     ordered = np.sort(seconds)
     n = ordered.size
-    for tail in np.linspace(0, math.log10(max(n, 2)), CURVE_POINTS):
-        k = min(max(math.ceil(n * (1 - 10.0**-tail) - 1e-9), 1), n)
+    tails = np.linspace(0, math.log10(max(n, 2)), CURVE_POINTS).tolist()
+    ranks = [rank(n, 1 - 10.0**-tail) for tail in tails[:-1]] + [n]
+    for tail, k in zip(tails, ranks, strict=True):
         yield {"run": trace.run.id, "plan": trace.run.plan, "tail": tail, "latency": float(ordered[k - 1]) * MS}
 
 
