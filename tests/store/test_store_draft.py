@@ -24,7 +24,7 @@ TRACE = DraftTrace(
 def test_a_draft_is_a_valid_study_with_every_guess_in_it() -> None:
     text = draft_study('My "first" study', OCR, TRACE, (0, 1, 2), "openvino")
     study = parse_study(text)
-    assert study.name == 'My "first" study'
+    assert study.name == "My -first- study"
     assert study.model.inputs[0].shape == ("batch", 3, 48, "width")
     assert (study.dims["width"].lo, study.dims["width"].hi) == (40, 320)
     assert (study.workload.arrivals.time, study.workload.arrivals.unit) == ("TIMESTAMP", "iso")

@@ -134,6 +134,8 @@ def test_an_empty_file_lacks_every_required_part() -> None:
         ("[sla]", '[[workload.slices]]\nname = "a/b"\n[sla]', "slices[0].name: 'a/b' cannot be a file name"),
         ("[sla]", '[[guards]]\nmetric = "p99"\nmargin = 0.1\nslice = "tun"\n[sla]', "there is no slice 'tun'"),
         ("[sla]", '[budget]\ntime = "soon"\n[sla]', "budget.time: 'soon' is not a length of time"),
+        ('"Receipt lines"', '"../lines"', "name: '../lines' cannot be the name of a folder"),
+        ('"Receipt lines"', '""', "name: '' cannot be the name of a folder"),
         ("[model]", '[model]\npackage = "a/../b"', "model.package: is not the name of a package"),
         ('file = "trace.csv"', 'file = "a\\nb"', "workload.arrivals.file: must be printable text"),
     ],

@@ -19,19 +19,18 @@ from trimtab.store.telemetry import TelemetrySink, recover
 ROWS = [(1, 2**62, -1, 0.5, "entry", True), (2, 0, -1, float("inf"), "", False)]
 
 
-def test_rows_come_back_by_table_in_the_order_they_were_logged(tmp_path: Path) -> None:
+def test_rows_come_back_in_the_order_they_were_logged(tmp_path: Path) -> None:
     with TelemetrySink(tmp_path / "run.rows") as sink:
-        sink("requests", ROWS)
-        sink("marks", [(9,)])
-        sink("requests", [(3,)])
-        sink("samples", [])
-    assert recover(tmp_path / "run.rows") == ({"requests": [*ROWS, (3,)], "marks": [(9,)]}, 0)
+        sink.extend(ROWS)
+        sink.append(("marks", 9, None))
+        sink.extend([])
+    assert recover(tmp_path / "run.rows") == ([*ROWS, ("marks", 9, None)], 0)
 
 
 def test_rows_are_there_before_the_log_is_closed(tmp_path: Path) -> None:
     sink = TelemetrySink(tmp_path / "run.rows")
-    sink("requests", ROWS)
-    assert recover(tmp_path / "run.rows").tables == {"requests": ROWS}
+    sink.extend(ROWS)
+    assert recover(tmp_path / "run.rows").rows == ROWS
     sink.close()
     sink.close()
 
@@ -43,36 +42,36 @@ def test_a_log_cut_anywhere_keeps_every_whole_frame(tmp_path_factory: pytest.Tem
     ends = [0]
     with TelemetrySink(path) as sink:
         for number in range(6):
-            sink("requests", [(number, "x" * number)])
+            sink.append((number, "x" * number))
             ends.append(path.stat().st_size)
     cut = path.read_bytes()[:keep]
     path.write_bytes(cut)
     whole = max(k for k, end in enumerate(ends) if end <= len(cut))
     found = recover(path)
-    assert found.tables.get("requests", []) == [(n, "x" * n) for n in range(whole)]
+    assert found.rows == [(n, "x" * n) for n in range(whole)]
     assert found.torn_bytes == len(cut) - ends[whole]
 
 
 def test_an_altered_frame_ends_the_log(tmp_path: Path) -> None:
     path = tmp_path / "run.rows"
     with TelemetrySink(path) as sink:
-        sink("requests", [(1,)])
+        sink.append((1,))
         first = path.stat().st_size
-        sink("requests", [(2,)])
-        sink("requests", [(3,)])
+        sink.append((2,))
+        sink.append((3,))
     data = bytearray(path.read_bytes())
     data[first + 9] ^= 1
     path.write_bytes(data)
-    assert recover(path) == ({"requests": [(1,)]}, len(data) - first)
+    assert recover(path) == ([(1,)], len(data) - first)
 
 
 @pytest.mark.parametrize("tail", [b"\0" * 64, b"\xff" * 64, b"\x01\0\0\0\0\0\0\0\x90"])
 def test_garbage_after_the_last_row_is_left_out(tmp_path: Path, tail: bytes) -> None:
     path = tmp_path / "run.rows"
     with TelemetrySink(path) as sink:
-        sink("requests", ROWS)
+        sink.extend(ROWS)
     path.write_bytes(path.read_bytes() + tail)
-    assert recover(path) == ({"requests": ROWS}, len(tail))
+    assert recover(path) == (ROWS, len(tail))
 
 
 def test_a_killed_process_leaves_all_that_it_logged(tmp_path: Path) -> None:
@@ -80,18 +79,18 @@ def test_a_killed_process_leaves_all_that_it_logged(tmp_path: Path) -> None:
     code = (
         "import sys, os, signal; from pathlib import Path; from trimtab.store.telemetry import TelemetrySink\n"
         "sink = TelemetrySink(Path(sys.argv[1]))\n"
-        "for n in range(100): sink('requests', [(n,)])\n"
+        "for n in range(100): sink.append((n,))\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     done = subprocess.run([sys.executable, "-c", code, str(path)], check=False)
     assert done.returncode == -signal.SIGKILL
-    assert recover(path).tables == {"requests": [(n,) for n in range(100)]}
+    assert recover(path).rows == [(n,) for n in range(100)]
 
 
 def test_a_full_disk_is_told_and_what_was_logged_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "run.rows"
     sink = TelemetrySink(path)
-    sink("requests", ROWS)
+    sink.extend(ROWS)
 
     class Full:
         """Takes half of a frame, then has no space."""
@@ -114,9 +113,9 @@ def test_a_full_disk_is_told_and_what_was_logged_is_kept(tmp_path: Path, monkeyp
 
     monkeypatch.setattr(sink, "_file", Full(sink._file))
     with pytest.raises(MachineError, match="disk is full"):
-        sink("requests", [(3,)])
+        sink.append((3,))
     found = recover(path)
-    assert found.tables == {"requests": ROWS}
+    assert found.rows == ROWS
     assert found.torn_bytes > 0
 
 

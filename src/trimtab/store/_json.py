@@ -42,9 +42,10 @@ def from_json(data: bytes, kind: type[T], where: str = "") -> T:
         ) from error
 
 
-def write_json(path: Path, noun: object) -> None:
-    """Replace ``path`` by ``noun`` as JSON, at once or not at all."""
+def write_json(path: Path, noun: object) -> Path:
+    """Replace ``path`` by ``noun`` as JSON, at once or not at all; returns ``path``."""
     write_bytes(path, to_json(noun))
+    return path
 
 
 def read_json(path: Path, kind: type[T]) -> T:

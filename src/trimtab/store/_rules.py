@@ -35,8 +35,10 @@ def rule_faults(study: Study) -> Iterator[Fault]:
 
 
 def _texts(study: Study) -> Iterator[Fault]:
+    if not is_safe(study.name.lower().replace(" ", "-")):
+        fix = "use letters, digits, spaces, '.', '_' and '-', not starting with a dot, at most 96 characters"
+        yield Fault(("name",), f"{study.name!r} cannot be the name of a folder", fix)
     named: list[tuple[Path, str]] = [
-        (("name",), study.name),
         (("model", "path"), study.model.path),
         (("model", "revision"), study.model.revision),
         (("workload", "arrivals", "file"), study.workload.arrivals.file),

@@ -20,7 +20,10 @@ from trimtab.store._parquet import read_columns, write_columns
 
 T = TypeVar("T")
 
+TRACE_FILES = ("run.json", "requests.parquet", "batches.parquet", "marks.parquet", "samples.parquet")
+
 __all__ = [
+    "TRACE_FILES",
     "digest",
     "from_json",
     "read_json",

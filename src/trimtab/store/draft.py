@@ -6,6 +6,7 @@ at once; the comments say what to decide before its verdict means anything.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -85,7 +86,7 @@ def _opening(name: str) -> list[str]:
         "# A study holds everything that a run depends on. Lines marked GUESS or CHOOSE need your eye.",
         "# Check it with `trimtab run`: every fault is reported with its line. `trimtab schema` helps editors.",
         "",
-        f"name = {_toml(name)}",
+        f"name = {_toml(_folder_name(name))}",
         "schema = 1",
     ]
 
@@ -234,6 +235,11 @@ def _rest() -> list[str]:
 
 def _section(title: str) -> list[str]:
     return ["", _RULE, f"# {title}", ""]
+
+
+def _folder_name(name: str) -> str:
+    """``name`` with what a folder's name should not hold replaced; a run's packet is named after it."""
+    return re.sub(r"[^A-Za-z0-9._ -]+", "-", name).strip(".- ")[:80] or "study"
 
 
 def _toml(value: Any) -> str:

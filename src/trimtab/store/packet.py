@@ -115,9 +115,12 @@ class Packet:
         return path
 
     def write_trace(self, trace: Trace) -> tuple[Path, ...]:
-        folder = self.trace_folder(trace.run.id)
-        codec.write_trace(folder, trace)
-        return tuple(sorted(folder.iterdir()))
+        codec.write_trace(self.trace_folder(trace.run.id), trace)
+        return self.trace_files(trace.run.id)
+
+    def trace_files(self, run: str) -> tuple[Path, ...]:
+        """The files of one run, whether they are there or not."""
+        return tuple(self.trace_folder(run) / name for name in codec.TRACE_FILES)
 
     def write_account(self, run: str, table: Table, words: Mapping[str, tuple[str, ...]] | None = None) -> Path:
         path = self.path("accounts", f"{run}.parquet")
@@ -149,9 +152,7 @@ class Packet:
         return read_json(self.path(f"{stage}.json"), Findings)
 
     def _write(self, *parts: str, noun: object) -> Path:
-        path = self.path(*parts)
-        write_json(path, noun)
-        return path
+        return write_json(self.path(*parts), noun)
 
 
 def load_record(folder: Path) -> Record:

@@ -1,9 +1,8 @@
 """The row log of a running replay: what happened so far survives the death of the process.
 
-One frame for each call of the sink: length and CRC-32 (little-endian, 4 bytes each), then ``[table, rows]`` as
-msgpack. A frame is handed to the operating system before the call returns, so killing the process loses nothing that
-the recorder had handed over; a power cut may lose what the system had not yet written. A frame that was cut off in the
-middle ends the log.
+One frame a row: length and CRC-32 (little-endian, 4 bytes each), then the row as msgpack. A row is handed to the
+operating system before :meth:`TelemetrySink.append` returns, so killing the process loses nothing that was appended; a
+power cut may lose what the system had not yet written. A frame that was cut off in the middle ends the log.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ Row = tuple[Any, ...]
 
 
 class Recovered(NamedTuple):
-    """Rows by table, in the order they came, and the bytes after the last whole frame (0: the log ends cleanly)."""
+    """Whole rows, in the order they were logged, and the bytes after the last whole one (0: the log ends cleanly)."""
 
-    tables: dict[str, list[Row]]
+    rows: list[Row]
     torn_bytes: int
 
 
 class TelemetrySink:
-    """A recorder's sink into the file ``path``. Opening starts a new log. MachineError if the disk is full."""
+    """Logs plain tuples into the file ``path``. Opening starts a new log. MachineError if the disk is full."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -51,10 +50,14 @@ class TelemetrySink:
     ) -> None:
         self.close()
 
-    def __call__(self, table: str, rows: Sequence[Row]) -> None:
-        """Log rows of plain values (None, bool, int, float, str)."""
+    def append(self, row: Row) -> None:
+        """Log one row of plain values (None, bool, int, float, str)."""
+        self._write(self._frame(row))
+
+    def extend(self, rows: Sequence[Row]) -> None:
+        """Log several rows with one write."""
         if rows:
-            self._write(self._frame(table, rows))
+            self._write(b"".join(map(self._frame, rows)))
 
     def close(self) -> None:
         """Make the log durable and close it; a second call does nothing."""
@@ -64,10 +67,10 @@ class TelemetrySink:
             os.fsync(self._file.fileno())
             self._file.close()
 
-    def _frame(self, table: str, rows: Sequence[Row]) -> bytes:
-        body = self._encoder.encode((table, rows))
+    def _frame(self, row: Row) -> bytes:
+        body = self._encoder.encode(row)
         if len(body) > _LARGEST:
-            raise ValueError(f"{len(rows)} rows of {table} are {len(body)} bytes: not telemetry")
+            raise ValueError(f"a row of {len(body)} bytes is not telemetry")
         return _HEAD.pack(len(body), zlib.crc32(body)) + body
 
     def _write(self, data: bytes) -> None:
@@ -89,14 +92,13 @@ def recover(path: Path) -> Recovered:
         raise PacketError(
             f"cannot read the telemetry: {error.strerror}", where=str(path), fix="run the replay again"
         ) from error
-    decoder = msgspec.msgpack.Decoder(tuple[str, list[list[Any]]])
-    tables: dict[str, list[Row]] = {}
+    decoder = msgspec.msgpack.Decoder(list[Any])
+    rows: list[Row] = []
     at = 0
     while (body := _body(data, at)) is not None:
-        table, rows = decoder.decode(body)
-        tables.setdefault(table, []).extend(map(tuple, rows))
+        rows.append(tuple(decoder.decode(body)))
         at += _HEAD.size + len(body)
-    return Recovered(tables, len(data) - at)
+    return Recovered(rows, len(data) - at)
 
 
 def _body(data: bytes, at: int) -> bytes | None:
