@@ -24,7 +24,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "domain", "mapping", "serving", "evidence", "retuning", "backends", "readers", "store",
         "runtime", "report",
     },
-    "cli": {"loop", "report", "store"},
+    "cli": {"domain", "loop", "report", "store"},
 }  # fmt: skip
 PURE = ("domain", "mapping", "serving", "evidence", "retuning")
 IMPURE_MODULES = {

@@ -13,9 +13,17 @@ import importlib.util
 import pkgutil
 from functools import partial
 from types import ModuleType
+from typing import NamedTuple
 
 from trimtab.domain.ports import Backend, BackendFactory, BackendInfo
 from trimtab.errors import MissingTool, UsageError
+
+
+class Network(NamedTuple):
+    """Inputs by name: element type and the size of each axis (None = open); and the outputs' names."""
+
+    inputs: dict[str, tuple[str, tuple[int | None, ...]]]
+    outputs: tuple[str, ...]
 
 
 def names() -> tuple[str, ...]:
@@ -45,6 +53,16 @@ def info(name: str) -> BackendInfo:
         return _make(name).info()
     except Exception as error:
         return _unavailable(name, f"installed, but it does not start: {type(error).__name__}: {error}")
+
+
+def describe(path: str) -> Network:
+    """What an ONNX file says of its inputs and outputs. ModelError if it is not one, MissingTool without ``onnx``."""
+    if importlib.util.find_spec("onnx") is None:
+        raise MissingTool("onnx is not installed", where=path, fix="pip install 'trimtab[onnx]'")
+    from trimtab.backends import _onnx
+
+    proto = _onnx.read(path)
+    return Network(_onnx.inputs_of(proto), _onnx.outputs_of(proto))
 
 
 def _make(name: str) -> Backend:

@@ -9,7 +9,6 @@ import errno
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 from cyclopts import App, CycloptsError, Parameter
 
@@ -63,7 +62,7 @@ class Options:
 
 
 @app.command
-def run(study: Path, *, options: Options = Options()) -> int:  # noqa: B008 - frozen
+def run(study: Path, *, options: Options = Options()) -> int:
     """All stages, from the traffic to the report; continues where an earlier run in the same folder stopped.
 
     Parameters
@@ -85,7 +84,7 @@ def _run_until(study: Path, stage: str, options: Options) -> int:
 
 
 def _stage_verb(stage: str) -> Callable[..., int]:
-    def verb(study: Path, *, options: Options = Options()) -> int:  # noqa: B008
+    def verb(study: Path, *, options: Options = Options()) -> int:
         return _run_until(study, stage, options)
 
     verb.__name__ = stage
@@ -105,7 +104,7 @@ for _stage in STAGE_HELP:
 
 
 @app.command
-def report(target: Path, *, options: Options = Options()) -> int:  # noqa: B008
+def report(target: Path, *, options: Options = Options()) -> int:
     """Show a packet in the terminal and rewrite its HTML page; given a study, run whatever is missing first.
 
     Parameters

@@ -1,4 +1,4 @@
-"""What a verb prints: for people on a terminal, or as JSON with ``--json``. Faults are printed here and nowhere else."""
+"""What a verb prints: for people, or as JSON with ``--json``. Faults are printed here and nowhere else."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from rich.text import Text
 from trimtab.errors import PacketError, TrimtabError
 
 if TYPE_CHECKING:
+    from trimtab.domain.envelope import Envelope, EnvelopeCheck
+    from trimtab.domain.figure import Findings
+    from trimtab.domain.ports import BackendInfo
     from trimtab.loop.loop import Outcome
-    from trimtab.loop.machine import BackendInfo, Envelope, EnvelopeCheck
     from trimtab.report.page import Page
     from trimtab.store.packet import Problem
 
@@ -36,8 +38,23 @@ def outcome(found: Outcome, stage: str, *, as_json: bool) -> None:
         text.show(view(found.record), console)
         console.print(_plain(f"\nreport: {found.folder}/report.html\npacket: {found.folder}"), highlight=False)
         return
-    text.findings(found.record.findings[stage], console) if stage in found.record.findings else None
+    if stage in found.record.findings:
+        _findings(found.record.findings[stage], console)
     console.print(_plain(f"packet: {found.folder}"), highlight=False)
+
+
+def _findings(found: Findings, console: Console) -> None:
+    """One stage: its headline, its sentences, its figures."""
+    console.print(_plain(found.headline), style="bold")
+    for finding in found.findings:
+        if finding.text != found.headline:
+            console.print(_plain(f"  {finding.text}"))
+    table = Table("figure", "value", "interval", "samples", "note", box=None, pad_edge=False)
+    for figure in found.figures:
+        interval = f"{figure.interval.lo:.4g} to {figure.interval.hi:.4g}" if figure.interval else ""
+        value = "unknown" if figure.value is None else f"{figure.value:.4g} {figure.unit}"
+        table.add_row(*map(_plain, (figure.id, value, interval, str(figure.samples), figure.note)))
+    console.print(table)
 
 
 def _outcome_json(found: Outcome, stage: str) -> dict[str, Any]:

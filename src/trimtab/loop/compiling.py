@@ -11,8 +11,8 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from trimtab import backends
-from trimtab.domain.noun import EntryId, Executed, Ns
-from trimtab.domain.plan import CompileSpec, Entry, Plan, ServePolicy
+from trimtab.domain.noun import EntryId
+from trimtab.domain.plan import Entry, Plan, ServePolicy
 from trimtab.domain.profile import CompileProfile
 from trimtab.evidence.reference import ReferenceSet
 from trimtab.loop.context import Context, Profiles, compile_digest

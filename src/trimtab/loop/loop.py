@@ -1,7 +1,7 @@
 """The resumable loop: run the stages in order, skip what is finished on the same inputs, lose nothing when killed.
 
-A stage is finished when its checkpoint says so: it was made from the same study, budget, versions and earlier results, and
-every file that it wrote is still there, unaltered. Stages are chained by the digest of the checkpoint before them.
+A stage is finished when its checkpoint says so: it was made from the same study, budget, versions and earlier results,
+and every file that it wrote is still there, unaltered. Stages are chained by the digest of the checkpoint before them.
 """
 
 from __future__ import annotations
@@ -18,18 +18,14 @@ from trimtab.domain.noun import Noun
 from trimtab.domain.packet import STAGES as ORDER
 from trimtab.domain.packet import Record
 from trimtab.domain.ports import Progress
-from trimtab.domain.study import Study
-from trimtab.errors import MachineError, UsageError
+from trimtab.errors import MachineError
 from trimtab.loop.context import Context
-from trimtab.loop.stages import STAGES
-from trimtab.report import html
-from trimtab.report.page import Page
-from trimtab.report.view import view
+from trimtab.loop.stages import STAGES, rewrite_report
 from trimtab.store.codec import digest
-from trimtab.store.packet import Packet, build_manifest, file_digest, is_done, load_record, mark_done, write_bytes
+from trimtab.store.packet import Packet, file_digest, is_done, load_record, mark_done
 from trimtab.store.study import load_study, seconds
 
-REPORT = "report.html"
+__all__ = ["Outcome", "rewrite_report", "run_until"]
 
 
 class Outcome(Noun, frozen=True, kw_only=True):
@@ -72,7 +68,7 @@ def _run(ctx: Context, names: tuple[str, ...]) -> tuple[list[str], list[str]]:
     ran: list[str] = []
     reused: list[str] = []
     before = digest((ctx.study, ctx.budget_s, __version__, ctx.versions, platform.uname(), _input_files(ctx)))
-    for number, name in enumerate(names):
+    for name in names:
         inputs = {"before": before}
         if is_done(ctx.packet.folder, name, inputs):
             reused.append(name)
@@ -99,15 +95,6 @@ def _input_files(ctx: Context) -> dict[str, str]:
     names = [spec.arrivals.file, spec.shapes.file, spec.payload.bank]
     paths = {name: ctx.folder / name for name in names if name}
     return {name: file_digest(path) for name, path in paths.items() if path.is_file()} | {"model": ctx.model.sha256}
-
-
-def write_report(folder: Path) -> tuple[Record, Page]:
-    """Make the page of a packet anew: ``report.html`` and the manifest of views."""
-    record = load_record(folder)
-    page = view(record)
-    write_bytes(folder / REPORT, html.render(page).encode())
-    build_manifest(folder, "views", __version__)
-    return record, page
 
 
 @contextmanager

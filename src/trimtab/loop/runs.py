@@ -1,19 +1,15 @@
 """Runs: one plan over one slice, replayed for real or simulated, and kept in the packet.
 
-A replay that finished is never repeated: its checkpoint holds the digests of everything it depended on. One that was cut
-off (Ctrl-C, kill, a full disk) leaves its rows in the telemetry log; they become an incomplete trace of their own before
-the run starts again, so that nothing measured is lost.
+A replay that finished is never repeated: its checkpoint holds the digests of what it depended on. One that was cut
+off (Ctrl-C, kill, a full disk) leaves its rows in the telemetry log; they become an incomplete trace of their own
+before the run starts again, so that nothing measured is lost.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
 
 import msgspec
-import numpy as np
 
 from trimtab import backends
 from trimtab.domain.plan import Plan
@@ -23,7 +19,7 @@ from trimtab.loop.context import Context
 from trimtab.mapping.cost import ProfileService
 from trimtab.mapping.route import Router
 from trimtab.runtime.replay import ReplayRequest, replay
-from trimtab.serving.record import Recorder, Sink
+from trimtab.serving.record import Recorder
 from trimtab.serving.simulate import simulate
 from trimtab.store.codec import digest
 from trimtab.store.packet import is_done, mark_done
@@ -41,11 +37,11 @@ def replayed(ctx: Context, plan: Plan, part: str, run_id: str, *, stage: str) ->
     inputs = _inputs(ctx, plan, part)
     checkpoint = f"run-{run_id}"
     if is_done(ctx.packet.folder, checkpoint, inputs):
-        ctx.keep(ctx.packet.trace_files(run_id))
+        ctx.keep(sorted(ctx.packet.trace_folder(run_id).iterdir()))
         return ctx.packet.read_trace(run_id)
     _salvage(ctx, plan, part, run_id)
     workload = ctx.workload.take(ctx.slice(part))
-    with _sink(ctx, run_id) as sink:
+    with TelemetrySink(ctx.packet.telemetry_path(run_id)) as log:
         trace = replay(
             ReplayRequest(
                 workload=workload,
@@ -58,7 +54,7 @@ def replayed(ctx: Context, plan: Plan, part: str, run_id: str, *, stage: str) ->
                 cores=ctx.worker_cores(plan),
                 driver_core=ctx.driver_core,
                 run=_info(ctx, plan, part, run_id, "measured", 0),
-                sink=sink,
+                sink=lambda table, rows: log.extend([(table, *row) for row in rows]),
             ),
             _Named(ctx, stage, run_id),
         )
@@ -137,20 +133,6 @@ class _Named:
 
 
 # --- telemetry that outlives the process ---------------------------------------------------------------------------
-
-
-@contextmanager
-def _sink(ctx: Context, run_id: str) -> Iterator[Sink]:
-    with TelemetrySink(ctx.packet.telemetry_path(run_id)) as log:
-
-        def append(table: str, rows: Sequence[tuple[Any, ...]]) -> None:
-            log.extend([(table, *_plain(row)) for row in rows])
-
-        yield append
-
-
-def _plain(row: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(value.item() if isinstance(value, np.generic) else value for value in row)
 
 
 def _salvage(ctx: Context, plan: Plan, part: str, run_id: str) -> None:

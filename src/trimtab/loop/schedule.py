@@ -1,8 +1,8 @@
 """How the time budget becomes lengths of traffic.
 
 Everything but the replays takes a time that hardly depends on the traffic (probe, compile, profile, analysis); what is
-left is dealt to the replays. A replay of s seconds takes s plus the start of fresh workers. A held-out segment is longer
-than a tune segment, because the verdict is made there. The figures below were measured on two cores of a virtual machine
+left is dealt to the replays. A replay of s seconds takes s plus the start of fresh workers. A held-out segment is
+longer than a tune segment: the verdict is made there. The figures below were measured on a virtual machine of two cores
 and only steer how much traffic is taken: a budget is an aim, never a bound on what is measured.
 """
 
@@ -62,7 +62,9 @@ def plan_time(budget_s: float, replays: int, profiles: int, fixed_replay_s: floa
 def cut(workload: Workload, schedule: Schedule) -> tuple[Slice, ...]:
     """The workload's slices, with ``tune`` and ``held-out`` shortened to what the schedule allows."""
     seconds = {"tune": schedule.tune_s, "held-out": schedule.held_out_s}
-    return tuple(_shorten(workload, part, seconds[part.name]) if part.name in seconds else part for part in workload.slices)
+    return tuple(
+        _shorten(workload, part, seconds[part.name]) if part.name in seconds else part for part in workload.slices
+    )
 
 
 def _shorten(workload: Workload, part: Slice, seconds: float) -> Slice:

@@ -7,22 +7,24 @@ wrote, so that the loop can tell a finished stage from an interrupted one.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import msgspec
 import numpy as np
 
-from trimtab import __version__, backends
+from trimtab import __version__
 from trimtab.domain.account import Account
 from trimtab.domain.figure import Figure, Findings
+from trimtab.domain.packet import Record
 from trimtab.domain.plan import Plan
 from trimtab.domain.profile import CompileFailure, CompileProfile
 from trimtab.domain.trace import Trace
 from trimtab.domain.verdict import Move, Proposal
 from trimtab.domain.workload import Workload
-from trimtab.errors import ModelError, RunError
-from trimtab.evidence import attribute as tail
+from trimtab.errors import ModelError
+from trimtab.evidence import attribute as accounting
 from trimtab.evidence import compile as compiled
-from trimtab.evidence import latency, traffic
+from trimtab.evidence import latency, tail, traffic
 from trimtab.evidence import score as accuracy
 from trimtab.evidence.batches import Yardstick
 from trimtab.evidence.stats import Floats
@@ -31,17 +33,21 @@ from trimtab.loop.context import Context
 from trimtab.loop.schedule import cut
 from trimtab.mapping import buckets
 from trimtab.readers.traffic import read_workload
+from trimtab.report import html
+from trimtab.report.page import Page
+from trimtab.report.view import view
 from trimtab.retuning import arms, confirm, findings, moves, rollback, search, size
 from trimtab.retuning import decide as ruling
 from trimtab.retuning import validate as matrix
 from trimtab.runtime import probe
 from trimtab.store.codec import read_json, write_json
-from trimtab.store.packet import build_manifest
+from trimtab.store.packet import build_manifest, load_record, write_bytes
 
 Stage = Callable[[Context], Findings | None]
 
 TUNE, HELD_OUT = "tune", arms.HELD_OUT
 CHOICE = "choice.json"
+REPORT = "report.html"
 MOST_CORES = 4
 """How many cores the sizing looks at, at least."""
 
@@ -102,12 +108,12 @@ def attribute(ctx: Context) -> Findings:
     trace = _typical(ctx)
     result = _account(ctx, trace)
     ctx.keep(ctx.packet.write_account(trace.run.id, result.requests))
-    return tail.findings(result, trace)
+    return tail.findings(result, trace, ctx.study.seeds.bootstrap)
 
 
 def _account(ctx: Context, trace: Trace) -> Account:
     reference, entry = compiling.reference_plan(ctx)
-    return tail.account(trace, ctx.costs(ctx.study.baseline), ctx.costs(reference), entry, ctx.study.baseline)
+    return accounting.account(trace, ctx.costs(ctx.study.baseline), ctx.costs(reference), entry, ctx.study.baseline)
 
 
 def _typical(ctx: Context) -> Trace:
@@ -126,9 +132,7 @@ def score(ctx: Context) -> Findings:
     baseline, seeds = ctx.study.baseline, ctx.study.seeds
     reference, entry = compiling.reference_plan(ctx)
     plans = (baseline, reference, *(move.plan for move in compiling.candidates(ctx).moves))
-    yardstick = Yardstick(
-        ctx.costs(baseline), ctx.costs(reference), entry, compiling.reference_set(ctx, plans)
-    )
+    yardstick = Yardstick(ctx.costs(baseline), ctx.costs(reference), entry, compiling.reference_set(ctx, plans))
     tune = ctx.workload.take(ctx.slice(TUNE))
     rehearsals = [
         runs.simulated(ctx, baseline, tune, TUNE, f"simulated-{baseline.id}-{number}", seeds.simulate + number)
@@ -150,10 +154,10 @@ def retune(ctx: Context) -> Findings:
     listed = [_charged(ctx, move) for move in options.moves]
     tune = ctx.workload.take(ctx.slice(TUNE))
 
-    def simulate(candidate: Plan, replica: int) -> Trace:
+    def simulate(plan: Plan, replica: int) -> Trace:
         seed = study.seeds.simulate
         jittered = search.jitter(tune, replica, seed)
-        return runs.simulated(ctx, candidate, jittered, TUNE, f"replica-{replica}", seed + replica)
+        return runs.simulated(ctx, plan, jittered, TUNE, f"replica-{replica}", seed + replica)
 
     ctx.progress.step("retune", 0, None, f"simulating {len(listed)} moves")
     rows = search.simulate_all(listed, simulate, study.sla)
@@ -169,7 +173,8 @@ def retune(ctx: Context) -> Findings:
         rollback="set by the held-out replays",
         rejected=(*confirm.rejected(rows, choice, study.sla, "traces"), *options.refused),
     )
-    ctx.keep(write_json(ctx.packet.path(CHOICE), draft))
+    write_json(ctx.packet.path(CHOICE), draft)
+    ctx.keep(ctx.packet.path(CHOICE))
     fits, sizing = _fits(ctx, tune), _sizing(ctx, tune, choice.chosen.plan)
     return findings.retune(study.sla, rows, choice, options.refused, "traces", fits=fits, sizing=sizing)
 
@@ -203,8 +208,7 @@ def _fits(ctx: Context, tune: Workload) -> tuple[buckets.BucketFit, ...]:
     if len(ctx.study.dims) != 1 or not most:
         return ()
     cost = compiling.bucket_cost(ctx.costs(reference), entry)
-    (allowed,) = ctx.study.dims.values()
-    return (*buckets.sweep(tune.dims, cost, most, limit=allowed.hi), *buckets.families(tune.dims, cost, most, allowed.hi))
+    return buckets.compare(tune.dims, cost, most, dynamic_cost=cost)
 
 
 def _sizing(ctx: Context, tune: Workload, chosen: Plan) -> size.Sizing:
@@ -253,7 +257,7 @@ def decide(ctx: Context) -> Findings:
         signoff=study.signoff,
         quality=quality.cells(ctx, draft.move.plan),
         changes_precision=quality.precision_changes(ctx, draft.move.plan),
-        tail=_owner(ctx),
+        tail=_tail_owner(ctx),
         scope=_scope(ctx),
     )
     verdict = ruling.decide(case)
@@ -275,11 +279,25 @@ def _proposal(ctx: Context, draft: Proposal, cells: matrix.Matrix) -> Proposal:
     )
 
 
+def _tail_owner(ctx: Context) -> tuple[str, float] | None:
+    """The largest label of the p95 set and its share, as the attribute stage found it."""
+    waterfall = ctx.packet.read_findings("attribute").table("tail.p95")
+    if waterfall is None:
+        return None
+    rows = zip(waterfall.columns["label"], waterfall.columns["share"], strict=True)
+    label, share = max(rows, key=lambda row: float(row[1] or 0.0))
+    return str(label), float(share or 0.0)
+
+
 def _scope(ctx: Context) -> tuple[str, ...]:
     traffic_of = ctx.workload.provenance
     files = ", ".join(f"{source.name} ({source.used} of {source.rows} rows)" for source in traffic_of.files)
     versions = ", ".join(f"{name} {version}" for name, version in sorted(ctx.versions.items()))
-    return (f"model {ctx.study.model.revision}, sha256 {ctx.model.sha256[:12]}", f"traffic: {files}", f"versions: {versions}")
+    return (
+        f"model {ctx.study.model.revision}, sha256 {ctx.model.sha256[:12]}",
+        f"traffic: {files}",
+        f"versions: {versions}",
+    )
 
 
 def packet(ctx: Context) -> None:
@@ -290,7 +308,18 @@ def packet(ctx: Context) -> None:
 
 def report(ctx: Context) -> None:
     """R23: the page, made from the packet and from nothing else."""
-    ctx.keep(write_report(ctx.packet.folder))
+    ctx.progress.step("report", 0, None, "writing the page")
+    rewrite_report(ctx.packet.folder)
+    ctx.keep(ctx.packet.path(REPORT))
+
+
+def rewrite_report(folder: Path) -> tuple[Record, Page]:
+    """Make the page of a packet anew, and the manifest of views."""
+    record = load_record(folder)
+    page = view(record)
+    write_bytes(folder / REPORT, html.render(page).encode())
+    build_manifest(folder, "views", __version__)
+    return record, page
 
 
 STAGES: dict[str, Stage] = {

@@ -161,6 +161,14 @@ class Recorder:
                 self._sink(table, fresh)
                 self._sunk[table] = len(rows)
 
+    def restore(self, table: str, row: Row) -> None:
+        """Take a row that a sink was given, as if it had been noted here: how a killed run becomes a trace."""
+        self._rows[table].append(row)
+        self._sunk[table] += 1
+        if table == "details":
+            number, text = row
+            self._details[text] = number
+
     def trace(self, complete: bool = True) -> Trace:
         """The Trace so far: a request without a row has not ended and is ``unfinished``."""
         for (worker, label), start in sorted(self._busy.items()):
