@@ -160,6 +160,15 @@ def test_a_path_that_leaves_the_packet_is_not_read(folder: Path, path: str) -> N
     assert [problem.kind for problem in verify(folder)] == ["escape"]
 
 
+def test_a_path_that_no_system_can_open_is_a_problem(folder: Path) -> None:
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["files"].append({"path": "a" * 5000, "sha256": "0" * 64, "bytes": 1})
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    assert [(problem.kind, problem.text) for problem in verify(folder)] == [
+        ("altered", "cannot be read: File name too long")
+    ]
+
+
 def test_a_file_listed_twice_is_a_problem(folder: Path) -> None:
     manifest = json.loads((folder / "manifest.json").read_text())
     manifest["files"].append(manifest["files"][0])

@@ -110,6 +110,13 @@ def _listed_twice(manifest: Manifest) -> Iterator[Problem]:
 def _check(folder: Path, file: ManifestFile) -> Problem | None:
     if not _inside(file.path):
         return Problem(path=repr(file.path), kind="escape", text="points outside the packet; not read")
+    try:
+        return _check_inside(folder, file)
+    except OSError as error:
+        return Problem(path=file.path, kind="altered", text=f"cannot be read: {error.strerror}")
+
+
+def _check_inside(folder: Path, file: ManifestFile) -> Problem | None:
     path = folder / file.path
     if any((folder / part).is_symlink() for part in _ancestors(file.path)):
         return Problem(path=file.path, kind="link", text="is a link or lies behind one; not followed")
