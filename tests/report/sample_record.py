@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 from msgspec.structs import replace
-from sample_findings import compiled, figure, replay, retuned, score, series, workload
+from sample_findings import figure, replay, score, series, workload
+from sample_stages import attributed, compiled, retuned
 
 from trimtab.domain.envelope import Assumptions, Envelope, EnvelopeCheck, Pace
 from trimtab.domain.figure import Finding, Findings, Interval
@@ -246,6 +247,7 @@ def ship() -> Record:
             "workload": workload(),
             "compile": compiled(),
             "replay": replay(),
+            "attribute": attributed(),
             "score": score(),
             "retune": retuned(),
         },

@@ -148,7 +148,11 @@ class Base(Noun, frozen=True, kw_only=True):
         return plot + self.room["bottom"]
 
 
-def stack(makers: Sequence[Callable[[Base], Panel | None]], where: Spec) -> tuple[Panel, ...]:
+Maker = Callable[[Base], Panel | None]
+"""Makes one panel of a stack, or None where it has nothing to show."""
+
+
+def stack(makers: Sequence[Maker], where: Spec) -> tuple[Panel, ...]:
     """The panels that can be made, under each other; only the lowest carries the labels of the shared axis."""
     inner = Base(where=unlabelled(where), last=False)
     made = [(maker, panel) for maker in makers if (panel := maker(inner)) is not None]

@@ -15,7 +15,7 @@ Spec = dict[str, Any]
 theme without drawing again."""
 
 Align = Literal["left", "right", "center"]
-Form = Literal["bar", "line", "dot", "band", "tick", "text"]
+Form = Literal["bar", "line", "dot", "band", "tick", "link", "text"]
 
 
 class Mark(Noun, frozen=True, kw_only=True):

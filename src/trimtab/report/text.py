@@ -18,7 +18,7 @@ from trimtab.report.page import Answer, Block, Cell, Grid, Mark, Opening, Page, 
 GLYPHS = {"pass": "✓", "fail": "✗", "open": "?", "not-run": "·"}
 STYLES = {"pass": "green", "fail": "red", "open": "yellow"}
 STRIP_WIDTH = 24
-_LEVELS = {"band": "░", "line": "─", "bar": "█", "tick": "│", "dot": "●", "text": "→"}
+_LEVELS = {"band": "░", "line": "─", "bar": "█", "tick": "│", "dot": "●", "link": " ", "text": "→"}
 
 
 def render(page: Page) -> RenderableType:

@@ -22,12 +22,14 @@ from trimtab.report.sections import (
     shapes,
     simulation,
     sizing,
+    tail,
     validation,
     verdict,
 )
 
 SECTIONS: tuple[Callable[[Book], Section | None], ...] = (
     score.section,
+    tail.section,
     latency.section,
     shapes.section,
     queue.section,

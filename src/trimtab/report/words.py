@@ -62,7 +62,7 @@ def percent(value: float | None, half_width: float | None = None) -> str:
         return NOTHING
     scaled = value * 100
     width = None if half_width is None else half_width * 100
-    return f"{number(scaled, _coarse(scaled, width))}{GAP}%"
+    return f"{_percents(scaled, width)}{GAP}%"
 
 
 def change(value: float | None, half_width: float | None = None) -> str:
@@ -71,7 +71,13 @@ def change(value: float | None, half_width: float | None = None) -> str:
         return NOTHING
     scaled = value * 100
     width = None if half_width is None else half_width * 100
-    return f"{signed(scaled, _coarse(scaled, width))}{GAP}%"
+    said = _percents(scaled, width)
+    return f"{'+' if scaled > 0 and said.strip('0.') else ''}{said}{GAP}%"
+
+
+def _percents(scaled: float, width: float | None) -> str:
+    said = number(scaled, _coarse(scaled, width))
+    return said.rstrip("0").rstrip(".") if width is None and "." in said else said
 
 
 def _coarse(scaled: float, width: float | None) -> float:

@@ -63,8 +63,8 @@ def section(book: Book) -> Section | None:
         id="candidates",
         nav="Candidates",
         eyebrow="Retune",
-        heading=_heading(book, tried),
-        lead=book.headline("retune"),
+        heading=words.ended(book.headline("retune")) or _outcome(book, tried),
+        lead=_outcome(book, tried) if book.headline("retune") else "",
         blocks=(*blocks, *_way_back(book)),
         source=source(
             "Searched on the tune slice, judged on the held-out slice", artifact="retune.json, proposal.json"
@@ -72,12 +72,11 @@ def section(book: Book) -> Section | None:
     )
 
 
-def _heading(book: Book, tried: tuple[Tried, ...]) -> str:
+def _outcome(book: Book, tried: tuple[Tried, ...]) -> str:
     lost = sum(item.status in ("rejected", "refused") for item in tried)
     if book.candidate is None:
         return f"No change is proposed; {words.many(lost, 'candidate')} lost." if lost else "No change is proposed."
-    chosen = next((item.sentence for item in tried if item.status == "chosen"), "").removesuffix(".")
-    return f"{chosen}: {words.many(lost, 'other candidate')} lost to it." if lost else f"{chosen}."
+    return f"{words.opened(words.many(lost, 'other candidate'))} lost to it." if lost else "Nothing else was tried."
 
 
 # --- what was tried -----------------------------------------------------------------------------------------------
@@ -149,7 +148,8 @@ def _floor(book: Book) -> float | None:
 
 
 def _columns(book: Book, to: Scale) -> tuple[Column, ...]:
-    ticks = tuple((to.at(tick), words.change(tick)) for tick in TICKS if to.lo < tick < to.hi)
+    step = 0.2 if to.hi - to.lo < 1.0 else 0.4
+    ticks = tuple((to.at(tick), words.change(tick)) for tick in TICKS if to.lo < tick < to.hi and _on(tick, step))
     return (
         Column(label="Move"),
         Column(label="", ticks=ticks, wide=True),
@@ -159,6 +159,10 @@ def _columns(book: Book, to: Scale) -> tuple[Column, ...]:
         Column(label="Owner"),
         Column(label="Why it won or lost"),
     )
+
+
+def _on(tick: float, step: float) -> bool:
+    return abs(tick / step - round(tick / step)) < 1e-9
 
 
 def _row(book: Book, item: Tried, to: Scale, floor: float | None) -> Row:
@@ -172,7 +176,7 @@ def _row(book: Book, item: Tried, to: Scale, floor: float | None) -> Row:
             Cell(text=f"{words.number(item.compile_s)}{words.GAP}s" if item.compile_s is not None else ""),
             Cell(text=words.signed(item.memory_mib) if item.memory_mib is not None else ""),
             Cell(text=words.opened(item.owner)),
-            Cell(text=words.opened(item.reason), look="" if chosen else "muted"),
+            Cell(text=item.reason, look="" if chosen else "muted"),
         ),
         strong=chosen,
     )

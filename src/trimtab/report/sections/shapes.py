@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 from trimtab.domain.figure import Series
 from trimtab.domain.plan import Entry, Plan
 from trimtab.report import marks, words
 from trimtab.report.book import Book, Values, each, real, source
-from trimtab.report.marks import Base
+from trimtab.report.marks import Base, Maker
 from trimtab.report.page import Block, Cell, Column, Fold, Grid, Line, Panel, Panels, Row, Section, Spec
 from trimtab.report.palette import colour
 
@@ -128,8 +127,11 @@ def _panels(book: Book, points: list[Datum]) -> tuple[Panel, ...]:
     name = book.record.study.dim_names[0] if len(book.record.study.dim_names) == 1 else "executed volume"
     where = marks.x("x", domain=(0.0, far), tickCount=8, title=f"{name}, executed")
     histogram = book.series(f"workload.{name}")
-    makers: list[Callable[[Base], Panel | None]] = [partial(_traffic, histogram)] if histogram else []
-    makers += [partial(_entries, book, far), partial(_first, points), partial(_service, points)]
+    makers: list[Maker] = [partial(_traffic, histogram)] if histogram else []
+    costs = book.series("compile.shapes")
+    makers += [partial(_entries, book, far), partial(_first, points)]
+    makers += [partial(_first_cost, book, costs, far)] if costs else []
+    makers += [partial(_service, points)]
     return marks.stack(makers, where)
 
 
@@ -178,6 +180,35 @@ def _first(points: list[Datum], base: Base) -> Panel | None:
         base.room,
     )
     return Panel(label="Cold first runs", sub="count", chart=chart)
+
+
+def _first_cost(book: Book, series: Series, far: float, base: Base) -> Panel | None:
+    """What the profile says of a first run: the warm time, and what the first run of the shape adds to it."""
+    data = []
+    for row in each(series):
+        at, warm, first = _size(str(row["executed"])), real(row.get("warm")), real(row.get("first"))
+        if (
+            row.get("plan") == book.baseline.id
+            and at is not None
+            and at <= far
+            and warm is not None
+            and first is not None
+        ):
+            data.append({"x": at, "warm": warm, "first": max(first, warm)})
+    if not data:
+        return None
+    high = marks.y("warm", domain=(0.0, max(row["first"] for row in data) * 1.08), title="ms")
+    rule: Spec = {"type": "rule", "color": colour("cold"), "strokeWidth": 1.75}
+    dot: Spec = {"type": "point", "filled": True, "size": 18, "opacity": 1, "color": colour("static")}
+    layers = [
+        marks.layer(rule, data, x=base.where, y=high, y2=marks.to("first")),
+        marks.layer(dot, data, x=base.where, y=high),
+    ]
+    chart = marks.chart(
+        "shapes-cost", layers, base.height(110), "Warm time and first run, by profiled shape", base.room
+    )
+    lines = (Line(text="warm, as profiled", swatch="dot static"), Line(text="up to the first run", swatch="cause-cold"))
+    return Panel(label="First run costs", sub="profile", chart=chart, lines=lines)
 
 
 def _traffic(series: Series, base: Base) -> Panel | None:

@@ -1,0 +1,129 @@
+"""The panels of the queue section, on one axis of seconds: backlog, what each worker ran, and p95 by window."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import pairwise
+
+from trimtab.domain.figure import Series
+from trimtab.report import marks, words
+from trimtab.report.book import Book, Values, each, real
+from trimtab.report.marks import Base, Maker
+from trimtab.report.page import Line, Panel, Spec
+from trimtab.report.palette import CAUSES, cause, cause_label, cause_look, colour
+
+Datum = dict[str, float]
+
+ORDER = ("useful", "capacity", "co-batching", "padding", "premium", "interference", "off-core", "cold", "dispatch")
+"""From below to above in a worker's strip; anything else stands on top."""
+
+
+def panels(book: Book) -> tuple[Panel, ...]:
+    """The panels that have data, from above to below."""
+    waiting, cores = book.series("queue.waiting"), book.series("cores.timeline")
+    over_time = book.series("replay.over_time")
+    ends = [(waiting, "t"), (cores, "t"), (over_time, "start")]
+    times = [
+        number for series, column in ends if series for number in map(real, series.columns.get(column, ())) if number
+    ]
+    if not times:
+        return ()
+    where = marks.x("t", domain=(0.0, max(times)), tickCount=8, title="s of one replay")
+    makers: list[Maker] = [partial(_waiting, book, waiting)] if waiting else []
+    makers += _workers(book, cores) if cores else []
+    if over_time:
+        makers.append(partial(_p95, book, mine(book, over_time)))
+    return marks.stack(makers, where)
+
+
+def mine(book: Book, series: Series) -> list[Values]:
+    """The rows of the baseline's runs, or all of them where no plan is named."""
+    rows = list(each(series))
+    return [row for row in rows if row.get("plan") == book.baseline.id] or rows
+
+
+def _waiting(book: Book, series: Series, base: Base) -> Panel | None:
+    data = [
+        {"t": t, "n": n}
+        for row in each(series)
+        if (t := real(row.get("t"))) is not None and (n := real(row.get("waiting"))) is not None
+    ]
+    if not data:
+        return None
+    most = max(row["n"] for row in data)
+    high = marks.y("n", domain=(0.0, max(most, 1.0) * 1.1), tickMinStep=1, format="d")
+    area: Spec = {"type": "area", "color": colour("useful"), "interpolate": "step-after", "clip": True}
+    layers = [marks.layer(area, data, x=base.where, y=high)]
+    chart = marks.chart("queue-waiting", layers, base.height(110), "Requests waiting over time", base.room)
+    lines = (Line(text=f"at most {words.number(most)} waiting"),)
+    return Panel(label="Waiting", sub=f"requests, {words.short(book.baseline.id)}", chart=chart, lines=lines)
+
+
+def _workers(book: Book, series: Series) -> list[Maker]:
+    rows = list(each(series))
+    times = sorted({t for t in (real(row.get("t")) for row in rows) if t is not None})
+    width = min((b - a for a, b in pairwise(times)), default=1.0)
+    workers = sorted({str(row["worker"]) for row in rows}, key=lambda name: (len(name), name))
+    return [
+        partial(_worker, book, name, [row for row in rows if str(row["worker"]) == name], width) for name in workers
+    ]
+
+
+def _worker(book: Book, name: str, rows: list[Values], width: float, base: Base) -> Panel | None:
+    """Stacked by cause; the height is the share of each bin that the worker was busy."""
+    present = sorted({cause(str(row["cause"])) for row in rows}, key=lambda word: (_level(word), word))
+    bins: dict[float, dict[str, float]] = {}
+    for row in rows:
+        t, busy = real(row.get("t")), real(row.get("busy"))
+        if t is not None and busy is not None:
+            here = bins.setdefault(t, {})
+            here[cause(str(row["cause"]))] = here.get(cause(str(row["cause"])), 0.0) + busy
+    high = marks.shares(marks.y("lo", domain=(0.0, 1.0), values=[0, 1]))
+    layers = []
+    for word in present:
+        data = [
+            {
+                "t": t,
+                "end": t + width,
+                "lo": _below(parts, present, word),
+                "hi": _below(parts, present, word) + parts[word],
+            }
+            for t, parts in bins.items()
+            if word in parts
+        ]
+        mark: Spec = {"type": "rect", "color": colour(word if word in CAUSES else "unprofiled"), "clip": True}
+        layers.append(marks.layer(mark, data, x=base.where, x2=marks.to("end"), y=high, y2=marks.to("hi")))
+    chart = marks.chart(f"worker-{name}", layers, base.height(62), f"What worker {name} ran over time", base.room)
+    lines = tuple(Line(text=cause_label(word).lower(), swatch=cause_look(word)) for word in present[:6])
+    return Panel(label=f"Worker {name}", sub=f"busy, {words.short(book.baseline.id)}", chart=chart, lines=lines)
+
+
+def _level(word: str) -> int:
+    return ORDER.index(word) if word in ORDER else len(ORDER)
+
+
+def _below(parts: dict[str, float], present: list[str], word: str) -> float:
+    return sum(parts.get(other, 0.0) for other in present[: present.index(word)])
+
+
+def _p95(book: Book, rows: list[Values], base: Base) -> Panel | None:
+    """One line a replay; all of one plan, so all in one ink."""
+    runs: dict[str, list[Datum]] = {}
+    for row in rows:
+        t, p95 = real(row.get("start")), real(row.get("p95"))
+        if t is not None and p95 is not None:
+            runs.setdefault(str(row.get("run")), []).append({"t": t, "p95": p95})
+    if not runs:
+        return None
+    bound = book.record.study.sla.bound_ms
+    top = max([point["p95"] for points in runs.values() for point in points] + [bound]) * 1.08
+    high = marks.y("p95", domain=(0.0, top), title="ms")
+    mark: Spec = {"type": "line", "color": colour("static"), "strokeWidth": 1.25, "clip": True}
+    layers = [marks.layer(mark, points, x=base.where, y=high) for points in runs.values()]
+    layers.append(marks.layer(marks.bound(), [{"p95": bound}], y=high))
+    label = {"t": 0.0, "p95": bound, "text": f"bound {words.number(bound)} ms"}
+    tag = marks.words(dx=4, dy=-8, color=colour("fail"))
+    layers.append(marks.layer(tag, [label], x=base.where, y=high, text=marks.to("text")))
+    chart = marks.chart("queue-p95", layers, base.height(120), "p95 over time, one line a replay", base.room)
+    lines = (Line(text=f"{words.many(len(runs), 'replay')}, a line each", swatch="line static"),)
+    return Panel(label="p95", sub="by window", chart=chart, lines=lines)
