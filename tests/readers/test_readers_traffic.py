@@ -235,9 +235,9 @@ def test_a_size_that_is_none_is_refused_with_its_line(tmp_path: Path, value: str
 
 def test_sizes_outside_the_range_are_counted_and_the_first_is_named(tmp_path: Path) -> None:
     write_parquet(tmp_path / "trace.parquet", "SELECT i AS t, 10 * i + 1 AS w FROM range(10) r(i)")
-    error = refusal(tmp_path, arrivals=arrivals("trace.parquet"), dims={"width": DimSpec(lo=1, hi=60)})
-    assert error.what == "sizes outside 1..60 in 4 rows, the first: '61'"
-    assert error.where == f"{tmp_path}/trace.parquet, row 7, column 'w'; workload.shapes.dims.width"
+    error = refusal(tmp_path, arrivals=arrivals("trace.parquet"), dims={"width": DimSpec(lo=11, hi=61)})
+    assert error.what == "sizes outside 11..61 in 4 rows, the first: '1'"
+    assert error.where == f"{tmp_path}/trace.parquet, row 1, column 'w'; workload.shapes.dims.width"
     assert error.fix == "widen dims.width if the network accepts them, or filter these rows"
 
 
