@@ -169,7 +169,9 @@ def main() -> int:
         print(f"{how:<20} {'':>13} " + " ".join(f"{pick(table[k]):>7.2f}" for k in table))
     means = {key: float(np.mean(table[key])) for key in LIMITS}
     met = all(means[key] <= limit for key, limit in LIMITS.items())
-    print("limits for the mean: " + ", ".join(f"{k} {v:g}" for k, v in LIMITS.items()) + (": met" if met else ": NOT met"))
+    print(
+        "limits for the mean: " + ", ".join(f"{k} {v:g}" for k, v in LIMITS.items()) + (": met" if met else ": NOT met")
+    )
     return 0 if met else 1
 
 

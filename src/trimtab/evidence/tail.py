@@ -136,7 +136,10 @@ def _share_interval(account: Account, found: TailSet, label: str, seed: int) -> 
     whole[rows] = latencies(account)[rows]
     part[rows] = own(account, label)[rows] + inherited(account, label)[rows]
     between = ratio_of_sums(part, whole, np.random.default_rng(seed), resamples=resamples).interval
-    return msgspec.structs.replace(between, method="block bootstrap") if between else None
+    if between is None:
+        return None
+    lo = between.lo if part.min() < 0 else max(between.lo, 0.0)
+    return msgspec.structs.replace(between, lo=lo, hi=min(between.hi, 1.0), method="block bootstrap")
 
 
 def _gain(desk: Desk, account: Account, found: TailSet, label: str, seed: int, relaxation: float) -> None:
