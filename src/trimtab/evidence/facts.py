@@ -1,5 +1,8 @@
 """The facts of a run that a diagnosis needs, read off its trace, its account and its envelope.
 
+effect of a cause = its single-removal gain / (observed - what is left when every cause and the queue of useful work,
+capacity, are gone), at the primary percentile; capacity's gain takes away the waiting that useful work alone inherits.
+
 The tail = requests at or above the p95 of those that ended well. Slow batches = the slowest 5 % by run time over
 promise (by run time where nothing was promised), fast ones = the faster half. Large and small shapes = the fifths of
 largest and smallest executed volume. Whatever a trace does not hold stays None.
@@ -12,15 +15,19 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from trimtab.domain.account import Account
+from trimtab.domain.account import CAUSES, Account
 from trimtab.domain.envelope import Envelope, EnvelopeCheck
 from trimtab.domain.events import ERROR_KINDS
+from trimtab.domain.figure import Findings
 from trimtab.domain.plan import Plan
 from trimtab.domain.route import ROUTE_KINDS
 from trimtab.domain.trace import MARK_KINDS, Trace
+from trimtab.evidence._figures import NS_MS
+from trimtab.evidence._tail_sets import TAILS, inherited, latencies, without_any
 from trimtab.evidence.batches import Batches
+from trimtab.evidence.bootstrap import paired_quantile
 from trimtab.evidence.classify import Effect
-from trimtab.evidence.stats import Floats, quantile
+from trimtab.evidence.stats import Floats, quantile, relaxation_requests
 from trimtab.evidence.symptoms import Facts
 
 SLOW, FAST, FIFTH = 0.95, 0.50, 0.20
@@ -34,8 +41,9 @@ def gather(
     plan: Plan,
     envelope: Envelope | None = None,
     checks: Sequence[EnvelopeCheck] | None = None,
+    alone: float | None = None,
 ) -> Facts:
-    """The facts of one run. ``effects`` = the account's single removals by cause, with intervals."""
+    """The facts of one run. ``effects`` = the account's single removals by cause; ``alone`` = :func:`left_alone`."""
     route = trace.requests["route"]
     idle, elsewhere = _idle(account)
     slow, fast = _first_runs(batches)
@@ -43,6 +51,7 @@ def gather(
     compute, stream = _pace(trace, envelope)
     return Facts(
         effects=effects,
+        alone=alone,
         threads=plan.serve.threads * plan.serve.workers,
         cores=len(trace.run.cores) or None,
         idle_while_waiting=idle,
@@ -65,6 +74,40 @@ def gather(
         peak=_peak(trace, envelope),
         out_of_memory=int((trace.batches["error"] == ERROR_KINDS.index("out-of-memory")).sum()),
     )
+
+
+def effects(account: Account, found: Findings, tail: str, rng: np.random.Generator) -> dict[str, Effect]:
+    """Each cause's effect on the percentile ``tail`` (p95, p99), from the attribute stage's gains; ``rng`` draws
+    capacity's interval. Empty where the percentile falls among failed requests."""
+    observed, q = latencies(account), TAILS[tail]
+    capacity = inherited(account, "capacity")
+    least = without_any(account) - capacity
+    bound, floor = quantile(observed, q), quantile(least, q)
+    if not (np.isfinite(bound) and np.isfinite(floor)) or bound <= floor:
+        return {}
+    whole = (bound - floor) * NS_MS
+    out = {}
+    for cause in CAUSES:
+        gain = found.figure(f"tail.{tail}.{cause}.gain")
+        if gain is not None and gain.value is not None:
+            between = gain.interval
+            ends = (between.lo / whole, between.hi / whole) if between is not None else (None, None)
+            out[cause] = Effect(gain.value / whole, *ends)
+    ratio = paired_quantile(
+        observed, observed - capacity, q, rng, resamples=200, relaxation=relaxation_requests(observed)
+    )
+    if ratio.value is not None:
+        scale = bound / (bound - floor)
+        between = ratio.interval
+        ends = (scale * (1 - between.hi), scale * (1 - between.lo)) if between is not None else (None, None)
+        out["capacity"] = Effect(scale * (1 - ratio.value), *ends)
+    return out
+
+
+def left_alone(account: Account, tail: str, bound_ms: float) -> float | None:
+    """What the percentile would be without any cause, over the SLA's bound; None among failed requests."""
+    left = quantile(without_any(account), TAILS[tail])
+    return left * NS_MS / bound_ms if np.isfinite(left) else None
 
 
 def _words(check: EnvelopeCheck) -> str:

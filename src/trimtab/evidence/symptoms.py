@@ -43,10 +43,12 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     = the same for workers that were not eligible. ``first_slow`` / ``first_fast`` = share of first, changed-and-slower
     or compiling runs among the slowest 5 % and the faster half of the batches. ``padding`` = executed / true volume.
     ``pace`` = compute pace / its reference. ``large_excess`` / ``small_excess`` = measured / promised - 1 of the
-    largest and smallest fifth of shapes, first runs left out. ``peak`` = peak memory / limit.
+    largest and smallest fifth of shapes, first runs left out. ``peak`` = peak memory / limit. ``alone`` = what the
+    primary percentile would be without any cause, over the SLA's bound: useful work and its own queue.
     """
 
     effects: Mapping[str, Effect]
+    alone: float | None = None
     threads: int | None = None
     cores: int | None = None
     idle_while_waiting: float | None = None
@@ -110,7 +112,12 @@ def _capacity(facts: Facts) -> Suspect:
     seen = f"eligible workers were idle during {percent(idle)} of the tail's waiting"
     if idle > 1 - BUSY:
         return _suspect("capacity-queueing", effect, against=(seen,))
-    return _suspect("capacity-queueing", effect, (seen,))
+    if facts.alone is None:
+        return _suspect("capacity-queueing", effect, (seen,), missing=("what useful work alone would leave",))
+    left = f"useful work and its own queue would leave {facts.alone:.2f} times the SLA's bound"
+    if facts.alone <= 1:
+        return _suspect("capacity-queueing", effect, against=(left,))
+    return _suspect("capacity-queueing", effect, (seen, left))
 
 
 def _batch_policy(facts: Facts) -> Suspect:
