@@ -82,7 +82,7 @@ def test_warm_shapes_go_to_the_entry_that_would_run_them() -> None:
 
 def test_a_new_policy_is_one_function(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pairs only, the widest first, on the last worker."""
-    monkeypatch.setitem(BATCH, "pairs", lambda times, policy: (times[1] if len(times) > 1 else times[0] + 1000, 2))
+    monkeypatch.setitem(BATCH, "pairs", lambda times, policy: (times[1], 2) if len(times) > 1 else (times[0] + 1000, 1))
     monkeypatch.setitem(ORDER, "widest", lambda arrival, route, predictor: -arrival.dims[0])
     monkeypatch.setitem(PLACE, "last", lambda stream, workers: (workers - 1,))
     serve = ServePolicy(batch=BatchPolicy(kind="pairs", max_size=2), order="widest", placement="last", workers=3)

@@ -182,11 +182,28 @@ def test_the_sink_sees_every_row_once(flush_early: bool) -> None:
     assert rows(again, *again.columns) == rows(trace.batches, *again.columns)
 
 
-def test_the_sink_is_fed_while_the_run_goes_on() -> None:
-    n, seen = 1000, []
-    workload = load([10 * i for i in range(n)])
+def test_the_sink_is_fed_every_256_requests_and_every_second() -> None:
+    workload = load([10_000_000 * i for i in range(700)] + [100_000_000_000])
+    seen: list[tuple[str, int]] = []
     note = Recorder(info(1), workload, ("any",), (0,), lambda table, fresh: seen.append((table, len(fresh))))
     machine = machine_of(plan_of(ANY))
-    for i in range(n):
-        play(note, machine, Arrived(10 * i, i, 0, (50,), 10 * i), BatchDone(10 * i + 5, 0, i, 10 * i, 10 * i + 5))
-    assert seen == [("requests", 256), ("batches", 256)] * 3
+    for i in range(300):  # 100 a second
+        t = 10_000_000 * i
+        play(note, machine, Arrived(t, i, 0, (50,), t), BatchDone(t + 5, 0, i, t, t + 5))
+    for i in range(300, 600):  # all at once
+        play(note, machine, Arrived(t, i, 0, (50,), t), BatchDone(t + 5, 0, i, t, t + 5))
+    assert seen == [(table, n) for n in (100, 100, 256) for table in ("requests", "batches")]
+
+
+def test_rows_that_were_kept_make_the_trace_again() -> None:
+    kept: list[tuple[str, Row]] = []
+    dead = scene(lambda table, fresh: kept.extend((table, row) for row in fresh))
+    dead.flush()
+    written: list[str] = []
+    again = recorder(lambda table, fresh: written.append(table))
+    for table, row in kept:
+        again.restore(table, row)
+    one, two = dead.trace(), again.trace()
+    for name in ("requests", "batches", "marks"):
+        np.testing.assert_equal(getattr(one, name).columns, getattr(two, name).columns)
+    assert (one.details, written) == (two.details, [])

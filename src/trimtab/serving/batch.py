@@ -3,7 +3,8 @@
 A policy is one function ``(times, policy) -> (ready_at, size)``. ``times`` holds the enqueue times (ns, not falling, at
 least one) of the requests that wait for the same entry and the same workers; ``policy.max_size`` is already limited to
 what the entry was compiled for. The answer: the time from which the queue may send a batch, and how many it would send
-now. A batch forms late, at dispatch, so whoever arrives while all workers are busy still rides along.
+now (at least 1, at most those that wait and ``max_size``). A batch forms late, at dispatch, so whoever arrives while
+all workers are busy still rides along.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Rows are plain tuples, kept in lists, one for each request that has ended, batch that has ended, mark and sample; they
 become columns once, at the end. A ``sink`` gets the same tuples as they come, so that a run that is killed keeps what
-it has measured. A request's ``route`` is that of its batch (``rejected`` where it was refused, NEVER where it never ran
-for another reason).
+it has measured, and ``restore`` takes them back. A request's ``route`` is that of its batch (``rejected`` where it was
+refused, NEVER where it never ran for another reason).
 """
 
 from __future__ import annotations
@@ -58,6 +58,8 @@ _ERROR = {kind: code for code, kind in enumerate(ERROR_KINDS)}
 _ROUTE = {kind: code for code, kind in enumerate(ROUTE_KINDS)}
 _MARK = {kind: code for code, kind in enumerate(MARK_KINDS)}
 _FLUSH_ROWS = 256
+_FLUSH_NS: Ns = 1_000_000_000
+"""The sink is fed after so many requests, and at the first event after so long, whichever comes first."""
 _NAN = float("nan")
 
 
@@ -104,7 +106,8 @@ class Recorder:
         self._cores = tuple(cores)
         self._sink = sink
         self._schemas = schemas(workload.dim_names)
-        self._rows: dict[str, list[Row]] = {name: [] for name in (*self._schemas, "details")}
+        self._rows: dict[str, list[Row]] = {name: [] for name in ("details", *self._schemas)}
+        self._flush_at: Ns | None = None
         self._sunk = dict.fromkeys(self._rows, 0)
         self._requests, self._batches = self._rows["requests"], self._rows["batches"]
         self._details: dict[str, int] = {}
@@ -126,8 +129,8 @@ class Recorder:
                 self._sent[command.batch] = _Sent(command, event.t, arrivals)
             elif isinstance(command, Finish) and command.request in self._waiting:
                 self._never_ran(event.t, command)
-        if self._sink is not None and len(self._requests) - self._sunk["requests"] >= _FLUSH_ROWS:
-            self.flush()
+        if self._sink is not None:
+            self._flush_if_due(event.t)
 
     def pace(self, worker: int, compute_ns: float, stream_ns: float) -> None:
         """What the pace kernel measured; call it between the worker's Occupied and Released with label ``pace``."""
@@ -151,6 +154,13 @@ class Recorder:
         """One reading of the envelope; what cannot be read keeps its default."""
         self._rows["samples"].append((t, core, busy, stolen, mhz, throttled, throttled_ns, celsius, rss_bytes))
 
+    def _flush_if_due(self, t: Ns) -> None:
+        if self._flush_at is None:
+            self._flush_at = t + _FLUSH_NS
+        if t >= self._flush_at or len(self._requests) - self._sunk["requests"] >= _FLUSH_ROWS:
+            self._flush_at = t + _FLUSH_NS
+            self.flush()
+
     def flush(self) -> None:
         """Hand every row that the sink has not seen to it."""
         if self._sink is None:
@@ -162,7 +172,10 @@ class Recorder:
                 self._sunk[table] = len(rows)
 
     def restore(self, table: str, row: Row) -> None:
-        """Take a row that a sink was given, as if it had been noted here: how a killed run becomes a trace."""
+        """Take a row that a sink was given, as if it had been noted here: how a killed run becomes a trace.
+
+        This recorder's own sink does not get it again.
+        """
         self._rows[table].append(row)
         self._sunk[table] += 1
         if table == "details":
