@@ -49,12 +49,14 @@ class Cell(Noun, frozen=True, kw_only=True):
 
 
 class Column(Noun, frozen=True, kw_only=True):
-    """``ticks`` label the shared scale of a column of strips: (per cent, text)."""
+    """``ticks`` label the shared scale of a column of strips: (per cent, text). ``heads``: each names what begins
+    there."""
 
     label: str
     sub: str = ""
     align: Align = "left"
     ticks: tuple[tuple[float, str], ...] = ()
+    heads: bool = False
     wide: bool = False
 
 

@@ -6,9 +6,8 @@ from collections.abc import Iterable
 
 from trimtab.domain.figure import Series
 from trimtab.report import words
-from trimtab.report.arms import Scale, scale
 from trimtab.report.book import Book, Values, each, real, source
-from trimtab.report.page import Block, Cell, Column, Fold, Grid, Mark, Row, Section, Strip
+from trimtab.report.page import Block, Cell, Column, Fold, Grid, Row, Section
 
 KERNELS = 2
 """How many kernels a row names: those with most of the profiled time."""
@@ -43,14 +42,13 @@ def _blocks(book: Book, entries: Series | None, failures: Series | None) -> Iter
     if entries is not None:
         rows = list(each(entries))
         mine = [book.baseline.id, *([book.candidate.id] if book.candidate else [])]
-        to = scale([real(row.get("time")) for row in rows])
         near = [row for row in rows if row["plan"] in mine]
         rest = [row for row in rows if row["plan"] not in mine]
         if near:
-            yield Grid(columns=COLUMNS, rows=tuple(_row(book, row, to) for row in near))
+            yield Grid(columns=COLUMNS, rows=tuple(_row(book, row) for row in near))
         if rest:
             said = f"Show {words.many(len(rest), 'entry', 'entries')} of other candidates"
-            yield Fold(summary=said, grid=Grid(columns=COLUMNS, rows=tuple(_row(book, row, to) for row in rest)))
+            yield Fold(summary=said, grid=Grid(columns=COLUMNS, rows=tuple(_row(book, row) for row in rest)))
     if failures is not None:
         columns = (Column(label="Did not compile"), Column(label="Why"), Column(label="Message"))
         yield Grid(columns=columns, rows=tuple(_failed(row) for row in each(failures)))
@@ -59,7 +57,6 @@ def _blocks(book: Book, entries: Series | None, failures: Series | None) -> Iter
 COLUMNS = (
     Column(label="Entry"),
     Column(label="Compile", align="right"),
-    Column(label=""),
     Column(label="Memory", align="right"),
     Column(label="Peak", align="right"),
     Column(label="Operators", align="right"),
@@ -72,16 +69,14 @@ COLUMNS = (
 )
 
 
-def _row(book: Book, row: Values, to: Scale) -> Row:
+def _row(book: Book, row: Values) -> Row:
     name = (str(row["plan"]), str(row["entry"]))
     time = real(row.get("time"))
-    bar = Mark(form="bar", x=to.at(0.0), x2=to.at(time or 0.0), look="neutral")
     before, after = real(row.get("operators_before")), real(row.get("operators"))
     return Row(
         cells=(
             Cell(text=name[1], sub=f"{name[0]}, {row.get('backend', '')}"),
             Cell(text=_ms(time)),
-            Cell(strip=Strip(marks=(bar,), alt=_ms(time))),
             Cell(text=_mib(row.get("memory"))),
             Cell(text=_mib(row.get("peak"))),
             Cell(text=_operators(before, after)),

@@ -18,10 +18,10 @@ def section(book: Book) -> Section | None:
     cores, sizes = book.series("replay.cores"), book.series("replay.batch_sizes")
     panels = timeline.panels(book)
     left = _cores(book, cores) if cores else None
-    right = tuple(grid for grid in (_sizes(book, sizes) if sizes else None, _streams(book)) if grid is not None)
+    right = tuple(grid for grid in (_streams(book), _sizes(book, sizes) if sizes else None) if grid is not None)
     blocks: list[Block] = [Panels(panels=panels)] if panels else []
     if left and right:
-        blocks.append(Split(left=(left,), right=right))
+        blocks.append(Split(left=(left, *right[1:]), right=right[:1]))
     else:
         blocks += [grid for grid in (left, *right) if grid is not None]
     if not blocks:
@@ -52,8 +52,8 @@ def _heading(book: Book, cores: Series | None) -> str:
     ]
     if not busy:
         return "How the queue went over time."
-    said = [f"core {core} for {words.percent(share)}" for share, core in busy]
-    return f"Batches kept {words.listed(said)} of the time busy."
+    said = [f"core {core} busy for {words.percent(share)}" for share, core in busy]
+    return f"Batches kept {words.listed(said)} of the time."
 
 
 def _cores(book: Book, series: Series) -> Grid:

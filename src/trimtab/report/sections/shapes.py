@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import partial
 
 from trimtab.domain.figure import Series
-from trimtab.domain.plan import Entry, Plan
 from trimtab.report import marks, words
 from trimtab.report.book import Book, Values, each, real, source
 from trimtab.report.marks import Base, Maker
 from trimtab.report.page import Block, Cell, Column, Fold, Grid, Line, Panel, Panels, Row, Section, Spec
 from trimtab.report.palette import colour
+from trimtab.report.sections import entries
 
 SHOWN = 8
 """Rows of the open table; the rest folds."""
@@ -129,7 +129,7 @@ def _panels(book: Book, points: list[Datum]) -> tuple[Panel, ...]:
     histogram = book.series(f"workload.{name}")
     makers: list[Maker] = [partial(_traffic, histogram)] if histogram else []
     costs = book.series("compile.shapes")
-    makers += [partial(_entries, book, far), partial(_first, points)]
+    makers += [partial(entries.panel, book, far), partial(_first, points)]
     makers += [partial(_first_cost, book, costs, far)] if costs else []
     makers += [partial(_service, points)]
     return marks.stack(makers, where)
@@ -213,77 +213,13 @@ def _first_cost(book: Book, series: Series, far: float, base: Base) -> Panel | N
 
 def _traffic(series: Series, base: Base) -> Panel | None:
     """The histogram of live shapes, as the workload stage stored it."""
-    data = []
-    for row in each(series):
-        lo, hi = real(row.get("lo")), real(row.get("hi"))
-        amount = real(row.get("share")) if "share" in row else real(row.get("requests"))
-        if lo is not None and hi is not None and amount is not None:
-            data.append({"x": lo, "end": hi, "n": amount, "base": 0.0})
+    share = "share" in series.columns
+    data = entries.bars(series, "share" if share else "requests")
     if not data:
         return None
-    share = "share" in series.columns
     high = marks.y("n", domain=(0.0, max(row["n"] for row in data) * 1.1))
     high = marks.shares(high) if share else high
     bar: Spec = {"type": "rect", "color": colour("useful"), "clip": True, "stroke": colour("ground"), "strokeWidth": 1}
     layers = [marks.layer(bar, data, x=base.where, x2=marks.to("end"), y=high, y2=marks.to("base"))]
     chart = marks.chart("shapes-traffic", layers, base.height(96), "Requests by shape", base.room)
     return Panel(label="Traffic", sub="share of requests" if share else "requests", chart=chart)
-
-
-def _entries(book: Book, far: float, base: Base) -> Panel | None:
-    """The entries of each plan as strips over the same axis; only where shapes have one dim."""
-    if len(book.record.study.dims) != 1:
-        return None
-    plans = [book.baseline, *([book.candidate] if book.candidate else [])]
-    data = [row for level, plan in enumerate(plans) for row in _spans(plan, level, far)]
-    high = marks.silent(marks.y("row", domain=(len(plans), 0)))
-    where = marks.silent(base.where)
-    span = {"x": where, "x2": marks.to("end"), "y": high, "y2": marks.to("row2")}
-    solid: Spec = {"type": "rect", "stroke": colour("ground"), "strokeWidth": 1, "clip": True}
-    looks = (("static", colour("useful")), ("adapted", colour("ink")))
-    layers = [
-        marks.layer({**solid, "color": ink}, [r for r in data if r["look"] == look and not r["open"]], **span)
-        for look, ink in looks
-    ]
-    dashed: Spec = {"type": "rect", "filled": False, "stroke": colour("static"), "strokeDash": [3, 2], "clip": True}
-    layers.append(marks.layer(dashed, [row for row in data if row["open"]], **span))
-    for look, ink in (("static", "text"), ("adapted", "ground")):
-        text = [row for row in data if row["look"] == look and row["label"] and not row["open"]]
-        label = marks.words(align="right", dx=-5, color=colour(ink), fontWeight=600 if look == "adapted" else 400)
-        layers.append(
-            marks.layer(label, text, x={**where, "field": "end"}, y={**high, "field": "mid"}, text=marks.to("label"))
-        )
-    dynamic = [row for row in data if row["open"]]
-    layers.append(marks.layer(marks.words(dx=6), dynamic, x=where, y={**high, "field": "mid"}, text=marks.to("label")))
-    height = 22 * len(plans) + 14
-    chart = marks.chart("shapes-entries", layers, height, "Entries by shape", {"top": 4, "bottom": 10})
-    lines = tuple(
-        Line(text=f"{words.short(plan.id)}: {words.many(len(plan.compile.entries), 'entry', 'entries')}", strong=k > 0)
-        for k, plan in enumerate(plans)
-    )
-    return Panel(label="Entries", sub="padded up to; dashed: dynamic", chart=chart, lines=lines)
-
-
-def _spans(plan: Plan, level: int, far: float) -> list[dict[str, object]]:
-    """Which part of the axis each entry serves: padded entries end to end, a dynamic one over its range."""
-    fixed = sorted((e for e in plan.compile.entries if e.kind != "dynamic"), key=lambda entry: entry.hi[0])
-    dynamic = [entry for entry in plan.compile.entries if entry.kind == "dynamic"]
-    begin, out = 0.0, []
-    for entry in fixed:
-        out.append(_span(entry, max(begin, float(entry.lo[0])), min(float(entry.hi[0]), far), level))
-        begin = float(entry.hi[0])
-    out += [_span(entry, max(begin, float(entry.lo[0])), min(float(entry.hi[0]), far), level) for entry in dynamic]
-    return [span for span in out if float(str(span["end"])) > float(str(span["x"]))]
-
-
-def _span(entry: Entry, begin: float, end: float, level: int) -> dict[str, object]:
-    return {
-        "x": begin,
-        "end": end,
-        "row": level + 0.12,
-        "row2": level + 0.88,
-        "mid": level + 0.5,
-        "look": "static" if level == 0 else "adapted",
-        "open": entry.kind == "dynamic",
-        "label": words.count(entry.hi[0]) if entry.kind != "dynamic" else "dynamic",
-    }

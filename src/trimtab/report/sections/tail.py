@@ -190,7 +190,7 @@ def _table(book: Book, name: str, parts: list[Part], total: str) -> Grid:
     edge = _floor(book, name)
     columns = (
         Column(label="Cause"),
-        Column(label="", ticks=((0.0, "Typical"), (to.at(lead), "Tail, same scale")), wide=True),
+        Column(label="", ticks=((0.0, "Typical"), (to.at(lead), "Tail, same scale")), heads=True, wide=True),
         Column(label="Own, ms", align="right"),
         Column(label="Inherited, ms", align="right"),
         Column(label="Share", align="right"),

@@ -14,6 +14,9 @@ from trimtab.report.palette import CAUSES, cause, cause_label, cause_look, colou
 
 Datum = dict[str, float]
 
+SEAMLESS = 1.04
+"""Bins reach a little into the next one, so that no seam shows between them."""
+
 ORDER = ("useful", "capacity", "co-batching", "padding", "premium", "interference", "off-core", "cold", "dispatch")
 """From below to above in a worker's strip; anything else stands on top."""
 
