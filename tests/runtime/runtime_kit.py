@@ -1,4 +1,4 @@
-"""Small parts for the runtime tests: a network that only takes time, workloads in one line, workers without processes."""
+"""Small parts for the runtime tests: a network that only takes time, short workloads, workers without processes."""
 
 from __future__ import annotations
 

@@ -1,0 +1,243 @@
+"""The compile profile of a plan: compile each entry, run a grid of shapes, inspect what was compiled. For all backends.
+
+Theory. A warm service time is the time of a run whose shape this process has run before. Machines drift, so repeats are
+interleaved: every round runs every shape of every entry once, in a new order drawn from a fixed seed; a slow spell of
+the machine then touches all shapes alike instead of one shape's whole sample. The very first run of each shape is kept
+apart (``first_ns``). Times are taken by the worker exactly as in a replay: batch assembly included, wall and on-core.
+
+All entries of a plan live in one process, as they would in serving. A process that dies or hangs is the failure of the
+entry that was asked for; the others are done again in a fresh one. Inspection comes last, because it may recompile.
+
+Limits: one process, so process-to-process variation is not sampled; the grid's inputs are real requests where they
+fit and pad values where none does. A time budget takes repeats away (never below 3), never points, and the
+inspection's note says so.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from trimtab.domain.events import ErrorKind
+from trimtab.domain.noun import EntryId, Ns
+from trimtab.domain.plan import Plan
+from trimtab.domain.ports import BackendFactory, ModelFile, Payloads, Progress
+from trimtab.domain.profile import CompileFailure, CompileProfile, FailureKind, Inspection, ShapeTiming
+from trimtab.runtime import wire
+from trimtab.runtime.grid import Grid, GridPoint
+from trimtab.runtime.replay import check_cores, compiles
+from trimtab.runtime.solo import PREPARE_S, RUN_S, LostError, Solo, solo
+from trimtab.runtime.worker import Job
+
+FEWEST = 3
+"""Repeats that even the tightest budget keeps."""
+
+KINDS: dict[ErrorKind, FailureKind] = {
+    "crash": "crash",
+    "hang": "timeout",
+    "out-of-memory": "out-of-memory",
+    "backend-error": "compiler-error",
+    "bad-output": "quality",
+}
+
+
+class Patience(NamedTuple):
+    """Seconds: how long one compile and one run may take, and how long all timed runs together should take."""
+
+    prepare_s: float = PREPARE_S
+    run_s: float = RUN_S
+    budget_s: float | None = None
+
+
+class _FailedError(Exception):
+    """An entry cannot be profiled. ``lost``: the worker went with it."""
+
+    def __init__(self, failure: CompileFailure, lost: bool) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+        self.lost = lost
+
+
+class _Timed:
+    """What has been measured of one entry so far."""
+
+    def __init__(self, compiled: wire.Compiled, points: tuple[GridPoint, ...]) -> None:
+        self.compiled = compiled
+        self.first: list[Ns] = [0] * len(points)
+        self.wall: list[list[Ns]] = [[] for _ in points]
+        self.cpu: list[list[Ns]] = [[] for _ in points]
+        self.peak = compiled.peak_bytes
+
+
+def profile_plan(
+    plan: Plan,
+    model: ModelFile,
+    backend: BackendFactory,
+    payloads: Payloads,
+    grid: Grid,
+    repeats: int,
+    core: int,
+    *,
+    patience: Patience | None = None,
+    progress: Progress | None = None,
+) -> tuple[CompileProfile | CompileFailure, ...]:
+    """One profile or failure for each entry, in the plan's order. The worker is pinned to ``core``."""
+    check_cores((), core, may_share=True)
+    job = Job(backend, model, payloads)
+    results: dict[EntryId, CompileProfile | CompileFailure] = {}
+    while len(results) < len(plan.compile.entries):
+        left = [entry.id for entry in plan.compile.entries if entry.id not in results]
+        with solo(job, core, plan.serve.threads) as worker:
+            profiler = _Profiler(plan, worker, grid, patience or Patience(), progress)
+            results |= profiler.run(left, repeats)
+    return tuple(results[entry.id] for entry in plan.compile.entries)
+
+
+class _Profiler:
+    def __init__(self, plan: Plan, worker: Solo, grid: Grid, patience: Patience, progress: Progress | None) -> None:
+        self._plan, self._worker, self._grid = plan, worker, grid
+        self._patience, self._progress = patience, progress
+        self._rng = np.random.default_rng(0)
+        self._timed: dict[EntryId, _Timed] = {}
+        self._note = ""
+        self._done = 0
+        self._total = 0
+
+    def run(self, entries: list[EntryId], repeats: int) -> dict[EntryId, CompileProfile | CompileFailure]:
+        """Profiles of ``entries``; if the worker is lost, only the failure of the entry that lost it."""
+        failures: dict[EntryId, CompileProfile | CompileFailure] = {}
+        self._total = len(entries) + (1 + repeats) * sum(len(self._grid[entry]) for entry in entries)
+        self._worker.ask(wire.Load(self._members(entries)), self._patience.prepare_s)
+        for phase in (self._compile(entries), self._time(repeats)):
+            for step in phase:
+                try:
+                    step()
+                except _FailedError as error:
+                    if error.lost:
+                        return {error.failure.entry: error.failure}
+                    failures[error.failure.entry] = error.failure
+                    self._timed.pop(error.failure.entry, None)
+        return failures | {entry: self._profile(entry) for entry in self._timed}
+
+    def _members(self, entries: list[EntryId]) -> tuple[wire.Member, ...]:
+        members = (member for entry in entries for point in self._grid[entry] for member in point.members)
+        return tuple(dict.fromkeys(members))
+
+    # --- steps --------------------------------------------------------------------------------------------------
+
+    def _compile(self, entries: list[EntryId]) -> Iterator[Callable[[], None]]:
+        for entry in entries:
+            yield partial(self._compile_one, entry)
+
+    def _time(self, repeats: int) -> Iterator[Callable[[], None]]:
+        began = time.monotonic()
+        yield from self._round(first=True)
+        rounds = repeats
+        done = 0
+        while done < rounds:
+            yield from self._round(first=False)
+            done += 1
+            rounds = self._afford(repeats, done, time.monotonic() - began)
+        if rounds < repeats:
+            self._note = f"timed with {rounds} of {repeats} repeats, to keep the time budget"
+
+    def _afford(self, repeats: int, done: int, spent: float) -> int:
+        """How many repeats fit into the budget, going by the average of the rounds so far."""
+        if self._patience.budget_s is None:
+            return repeats
+        fit = int(self._patience.budget_s / (spent / (done + 1))) - 1
+        return min(repeats, max(FEWEST, fit))
+
+    def _round(self, first: bool) -> Iterator[Callable[[], None]]:
+        pairs = [(entry, at) for entry in self._timed for at in range(len(self._grid[entry]))]
+        for index in self._rng.permutation(len(pairs)).tolist():
+            entry, at = pairs[index]
+            if entry in self._timed:  # it may have failed meanwhile
+                yield partial(self._run_one, entry, at, first)
+
+    def _compile_one(self, entry: EntryId) -> None:
+        self._step(f"compile {entry}")
+        order = wire.Compile(*compiles(self._plan)[entry], ())
+        reply = self._ask(entry, order, self._patience.prepare_s)
+        if isinstance(reply, wire.Refused):
+            raise _FailedError(msgspec.structs.replace(reply.failure, plan=self._plan.id), lost=False)
+        assert isinstance(reply, wire.Compiled)
+        self._timed[entry] = _Timed(reply, self._grid[entry])
+
+    def _run_one(self, entry: EntryId, at: int, first: bool) -> None:
+        point = self._grid[entry][at]
+        self._step(f"{entry} at {'x'.join(map(str, point.executed))}")
+        reply = self._ask(entry, wire.Run(0, entry, point.executed, point.members), self._patience.run_s)
+        assert isinstance(reply, wire.Ran)
+        if reply.error != "none":
+            raise _FailedError(self._failure(entry, reply.error, f"at {point.executed}: {reply.message}"), lost=False)
+        timed, wall = self._timed[entry], reply.ended - reply.started
+        timed.peak = max(timed.peak, reply.report.peak_bytes)
+        if first:
+            timed.first[at] = wall
+            return
+        timed.wall[at].append(wall)
+        timed.cpu[at].append(reply.report.on_cpu_ns)
+
+    def _ask(self, entry: EntryId, order: wire.Order, patience: float) -> wire.Reply:
+        try:
+            return self._worker.ask(order, patience)
+        except LostError as error:
+            raise _FailedError(self._failure(entry, error.error, error.message), lost=True) from error
+
+    def _failure(self, entry: EntryId, error: ErrorKind, message: str) -> CompileFailure:
+        return CompileFailure(plan=self._plan.id, entry=entry, kind=KINDS[error], message=message)
+
+    def _step(self, note: str) -> None:
+        if self._progress is not None:
+            self._progress.step("compile", self._done, self._total, note)
+        self._done += 1
+
+    # --- results ------------------------------------------------------------------------------------------------
+
+    def _profile(self, entry: EntryId) -> CompileProfile:
+        timed, points = self._timed[entry], self._grid[entry]
+        compiled = timed.compiled
+        return CompileProfile(
+            plan=self._plan.id,
+            entry=entry,
+            backend=self._plan.compile.backend,
+            versions=self._worker.hello.versions,
+            options=compiles(self._plan)[entry][1],
+            compile_ns=compiled.ended - compiled.started,
+            memory_bytes=max(0, compiled.memory_after - compiled.memory_before),
+            peak_bytes=timed.peak,
+            inspection=self._inspect(entry),
+            timings=tuple(
+                ShapeTiming(
+                    executed=point.executed,
+                    first_ns=timed.first[at],
+                    wall_ns=tuple(timed.wall[at]),
+                    cpu_ns=tuple(timed.cpu[at]),
+                )
+                for at, point in enumerate(points)
+            ),
+        )
+
+    def _inspect(self, entry: EntryId) -> Inspection:
+        """At the middle point of the grid. A failed inspection is a note: the times stand without it."""
+        points = self._grid[entry]
+        point = points[len(points) // 2]
+        try:
+            reply = self._worker.ask(wire.Inspect(entry, point.executed, point.members), self._patience.prepare_s)
+        except LostError as error:
+            return self._not_inspected(point, error.message)
+        if isinstance(reply, wire.Inspected):
+            notes = filter(None, (reply.inspection.note, self._note))
+            return msgspec.structs.replace(reply.inspection, note="; ".join(notes))
+        assert isinstance(reply, wire.Refused)
+        return self._not_inspected(point, reply.failure.message)
+
+    def _not_inspected(self, point: GridPoint, why: str) -> Inspection:
+        note = "; ".join(filter(None, (f"not inspected: {why}", self._note)))
+        return Inspection(executed=point.executed, operators=(), operators_before=0, note=note)

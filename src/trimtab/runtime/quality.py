@@ -1,0 +1,109 @@
+"""Answers of a plan, request by request: what its compiled entries say for real payloads, ready to be compared.
+
+Each request runs alone, as the plan routes it: padded up to a bucket by the study's rule, and its outputs cropped back
+to its true dims. The reference is the same function on a plan whose one dynamic entry runs every request at its true
+dims, unpadded. Comparing the two is ``evidence/quality``'s; this module only fetches the arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trimtab.domain.noun import EntryId, Executed
+from trimtab.domain.plan import Plan
+from trimtab.domain.ports import BackendFactory, ModelFile, Payloads, Progress
+from trimtab.domain.route import RouteKind
+from trimtab.domain.workload import Workload
+from trimtab.mapping.route import Router
+from trimtab.runtime import wire
+from trimtab.runtime.replay import check_cores, compiles
+from trimtab.runtime.solo import PREPARE_S, LostError, Solo, solo
+from trimtab.runtime.worker import Job
+
+
+class Answered(NamedTuple):
+    """What a plan said to one request. ``outputs`` is None where it has no answer, and ``message`` says why."""
+
+    member: wire.Member
+    entry: EntryId | None
+    route: RouteKind
+    executed: Executed
+    outputs: dict[str, NDArray[Any]] | None
+    message: str = ""
+
+
+def sample_members(workload: Workload, count: int, seed: int) -> tuple[wire.Member, ...]:
+    """Up to ``count`` different requests, evenly over the order of their shapes; which of equal ones is drawn by seed.
+
+    Evenly over shapes and not over requests: rare wide ones would hardly be in a small random sample.
+    """
+    members = {(p, tuple(d)) for p, d in zip(workload.payload.tolist(), workload.dims.tolist(), strict=True)}
+    draw = np.random.default_rng(seed)
+    order = sorted(members)
+    draw.shuffle(order)
+    order.sort(key=lambda member: member[1])  # stable: shuffled within one shape
+    if not order:
+        return ()
+    picked = np.unique(np.linspace(0, len(order) - 1, min(count, len(order))).round().astype(int))
+    return tuple(order[i] for i in picked.tolist())
+
+
+def answers(
+    plan: Plan,
+    model: ModelFile,
+    backend: BackendFactory,
+    payloads: Payloads,
+    members: Sequence[wire.Member],
+    core: int,
+    progress: Progress | None = None,
+) -> tuple[Answered, ...]:
+    """What ``plan`` answers to each of ``members``, in order, from one worker on ``core``.
+
+    A refusal, a failed entry, a failed run or a lost worker is an Answered without outputs, never an exception.
+    """
+    check_cores((), core, may_share=True)
+    router = Router(plan.compile)
+    given: list[Answered] = []
+    with solo(Job(backend, model, payloads), core, plan.serve.threads) as worker:
+        compiled = _compile(plan, worker, {router.route(dims).entry for _, dims in members})
+        for member in members:
+            if progress is not None:
+                progress.step("quality", len(given), len(members), plan.id)
+            given.append(_answer(worker, router, compiled, member))
+    return tuple(given)
+
+
+def _compile(plan: Plan, worker: Solo, wanted: set[EntryId | None]) -> dict[EntryId, str]:
+    """Entry -> why it is not there; an empty string: it is."""
+    compiled: dict[EntryId, str] = {}
+    for id, (entry, options) in compiles(plan).items():  # noqa: A001 - the word of the noun
+        if id not in wanted:
+            continue
+        try:
+            reply = worker.ask(wire.Compile(entry, options, ()), PREPARE_S)
+        except LostError as error:
+            compiled[id] = error.message
+            continue
+        compiled[id] = reply.failure.message if isinstance(reply, wire.Refused) else ""
+    return compiled
+
+
+def _answer(worker: Solo, router: Router, compiled: dict[EntryId, str], member: wire.Member) -> Answered:
+    route = router.route(member[1])
+    if route.entry is None:
+        return Answered(member, None, route.kind, (), None, "no entry takes this shape")
+    if compiled[route.entry]:
+        return Answered(member, route.entry, route.kind, route.executed, None, compiled[route.entry])
+    try:
+        reply = worker.ask(wire.Answer(route.entry, route.executed, (member,)))
+    except LostError as error:
+        return Answered(member, route.entry, route.kind, route.executed, None, error.message)
+    if isinstance(reply, wire.Ran):
+        return Answered(member, route.entry, route.kind, route.executed, None, reply.message)
+    assert isinstance(reply, wire.Answers)
+    outputs = {name: wire.unpack(tensor) for name, tensor in reply.outputs[0].items()}
+    return Answered(member, route.entry, route.kind, route.executed, outputs)
