@@ -19,7 +19,6 @@ from trimtab.domain.envelope import Assumptions, Envelope, EnvelopeCheck, Pace
 from trimtab.runtime import wire
 from trimtab.runtime.cgroup import memory_limit, own_group, quota_cores
 from trimtab.runtime.pace import REFERENCE_RUNS, reference
-from trimtab.runtime.replay import check_cores
 from trimtab.runtime.solo import solo
 from trimtab.runtime.vacant import VACANT
 
@@ -174,7 +173,6 @@ def probe(cores: Sequence[int] = (), *, versions: Mapping[str, str] | None = Non
 
 def pace_of(core: int) -> Pace:
     """The reference pace of one core, from quiet runs in a worker process of its own that is pinned to it."""
-    check_cores((), core, may_share=True)
     with solo(VACANT, core) as worker:
         worker.ask(wire.RunPace(REFERENCE_RUNS // 10))
         paced = worker.ask(wire.RunPace(REFERENCE_RUNS))

@@ -30,7 +30,7 @@ from trimtab.domain.ports import BackendFactory, ModelFile, Payloads, Progress
 from trimtab.domain.profile import CompileFailure, CompileProfile, FailureKind, Inspection, ShapeTiming
 from trimtab.runtime import wire
 from trimtab.runtime.grid import Grid, GridPoint
-from trimtab.runtime.replay import check_cores, compiles
+from trimtab.runtime.replay import compiles
 from trimtab.runtime.solo import PREPARE_S, RUN_S, LostError, Solo, solo
 from trimtab.runtime.worker import Job
 
@@ -87,7 +87,6 @@ def profile_plan(
     progress: Progress | None = None,
 ) -> tuple[CompileProfile | CompileFailure, ...]:
     """One profile or failure for each entry, in the plan's order. The worker is pinned to ``core``."""
-    check_cores((), core, may_share=True)
     job = Job(backend, model, payloads)
     results: dict[EntryId, CompileProfile | CompileFailure] = {}
     while len(results) < len(plan.compile.entries):

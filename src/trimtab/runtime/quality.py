@@ -20,7 +20,7 @@ from trimtab.domain.route import RouteKind
 from trimtab.domain.workload import Workload
 from trimtab.mapping.route import Router
 from trimtab.runtime import wire
-from trimtab.runtime.replay import check_cores, compiles
+from trimtab.runtime.replay import compiles
 from trimtab.runtime.solo import PREPARE_S, LostError, Solo, solo
 from trimtab.runtime.worker import Job
 
@@ -65,7 +65,6 @@ def answers(
 
     A refusal, a failed entry, a failed run or a lost worker is an Answered without outputs, never an exception.
     """
-    check_cores((), core, may_share=True)
     router = Router(plan.compile)
     given: list[Answered] = []
     with solo(Job(backend, model, payloads), core, plan.serve.threads) as worker:

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import os
 import signal
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from types import FrameType
 
 import msgspec
@@ -23,8 +22,8 @@ from trimtab.domain.ports import BackendFactory, ModelFile, Payloads, Predictor,
 from trimtab.domain.profile import CompileOptions
 from trimtab.domain.trace import RunInfo, Trace
 from trimtab.domain.workload import Workload
-from trimtab.errors import MachineError, StudyError
 from trimtab.mapping.route import Router
+from trimtab.runtime.affinity import check_cores, pinned
 from trimtab.runtime.driver import Driver, Outside, Terms
 from trimtab.runtime.link import ProcessCrew
 from trimtab.runtime.sample import Sampler
@@ -73,7 +72,7 @@ def replay(request: ReplayRequest, progress: Progress | None = None) -> Trace:
     recorder = Recorder(request.run, request.workload, entries, request.cores, request.sink)
     crew = ProcessCrew(Job(request.backend, request.model, request.payloads), pins, request.plan.serve.threads)
     sampler = Sampler({request.driver_core, *request.cores}, lambda: crew.pids.values())
-    with _on_core(request.driver_core), _ctrl_c() as interrupt, _stopping(crew, recorder), _no_garbage_collection():
+    with pinned({request.driver_core}), _ctrl_c() as interrupt, _stopping(crew, recorder), _no_garbage_collection():
         outside = Outside(sampler.read, progress, interrupt.is_set)
         terms = Terms(round(request.hang_s * 1e9), round(request.prepare_s * 1e9), request.pace)
         driver = Driver(request.workload, machine, recorder, crew, compiles(request.plan), terms, outside)
@@ -95,24 +94,6 @@ def compiles(plan: Plan) -> dict[EntryId, tuple[Entry, CompileOptions]]:
     return {entry.id: (entry, options) for entry in spec.entries}
 
 
-def check_cores(workers: Sequence[int], driver: int, may_share: bool) -> None:
-    """Every core exists and is ours to use, and the driver's is its own."""
-    allowed = os.sched_getaffinity(0)
-    for core in (*workers, driver):
-        if core not in allowed:
-            raise MachineError(
-                f"core {core} does not exist here or may not be used; allowed: {', '.join(map(str, sorted(allowed)))}",
-                where="envelope.cores",
-                fix="name cores that exist, or widen the affinity mask or cpuset of this process",
-            )
-    if driver in workers and not may_share:
-        raise StudyError(
-            f"core {driver} is the driver's, and a worker's too: each would slow the other",
-            where="envelope.driver_core",
-            fix="give the driver a core of its own",
-        )
-
-
 @contextlib.contextmanager
 def _stopping(crew: ProcessCrew, recorder: Recorder) -> Iterator[None]:
     """No worker outlives the run, and what was recorded reaches the sink."""
@@ -121,28 +102,6 @@ def _stopping(crew: ProcessCrew, recorder: Recorder) -> Iterator[None]:
     finally:
         crew.stop()
         recorder.flush()
-
-
-@contextlib.contextmanager
-def _on_core(core: int) -> Iterator[None]:
-    """Every thread of this process keeps to one core, so that none of them runs on a worker's."""
-    before = {tid: os.sched_getaffinity(tid) for tid in _threads()}
-    for tid in before:
-        _set_affinity(tid, {core})
-    try:
-        yield
-    finally:
-        for tid in _threads():
-            _set_affinity(tid, before.get(tid, before[os.getpid()]))
-
-
-def _threads() -> list[int]:
-    return [int(name) for name in os.listdir("/proc/self/task")]  # noqa: PTH208 - names, not paths
-
-
-def _set_affinity(tid: int, cores: set[int]) -> None:
-    with contextlib.suppress(ProcessLookupError):  # the thread has just ended
-        os.sched_setaffinity(tid, cores)
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ from trimtab.domain.events import ErrorKind
 from trimtab.domain.noun import Ns
 from trimtab.errors import MachineError, RunError
 from trimtab.runtime import wire
+from trimtab.runtime.affinity import aside, check_cores, pinned
 from trimtab.runtime.link import Crew, Gone, ProcessCrew
 from trimtab.runtime.worker import Job
 
@@ -64,12 +65,17 @@ class Solo:
 
 @contextmanager
 def solo(job: Job, core: int, threads: int = 1) -> Iterator[Solo]:
-    """A worker on ``core``, stopped at the end whatever happens. Raises RunError where it cannot start."""
+    """A worker on ``core``, which we keep off meanwhile; it is stopped at the end whatever happens.
+
+    Raises MachineError for a core that does not exist, RunError where the worker cannot start.
+    """
+    check_cores((), core, may_share=True)
     crew = ProcessCrew(job, [(core,)], threads)
-    try:
-        yield _started(crew, core)
-    finally:
-        crew.stop()
+    with pinned(aside(core)):
+        try:
+            yield _started(crew, core)
+        finally:
+            crew.stop()
 
 
 def _started(crew: Crew, core: int) -> Solo:
