@@ -49,17 +49,21 @@ class Effect(msgspec.Struct, frozen=True):
 
 class Suspect(msgspec.Struct, frozen=True):
     """One class with what speaks for it. ``evidence`` = required evidence found, ``missing`` = required but not there
-    (what to measure), ``against`` = what contradicts it. ``effect`` None = no share of the tail was computed."""
+    (what to measure), ``against`` = what contradicts it. ``effect`` None = no share of the tail was computed.
+    ``certain`` = arithmetic, not statistics, proves the effect (more work than the workers have time): it needs no
+    interval.
+    """
 
     id: ClassId
     effect: Effect | None
     evidence: tuple[str, ...]
     missing: tuple[str, ...] = ()
     against: tuple[str, ...] = ()
+    certain: bool = False
 
     @property
     def named(self) -> bool:
-        proven = self.effect is not None and self.effect.proven
+        proven = self.certain or (self.effect is not None and self.effect.proven)
         return proven and bool(self.evidence) and not self.missing and not self.against
 
 
@@ -136,7 +140,7 @@ def _leaders(suspects: Sequence[Suspect]) -> list[Suspect]:
     named = sorted((s for s in suspects if s.named), key=lambda s: -_share(s))
     if not named:
         return []
-    reach = named[0].effect.lo if named[0].effect is not None and named[0].effect.lo is not None else math.inf
+    reach = named[0].effect.lo if named[0].effect is not None and named[0].effect.lo is not None else _share(named[0])
     return [named[0], *(s for s in named[1:] if s.effect is not None and (s.effect.hi or s.effect.share) >= reach)]
 
 
@@ -176,8 +180,12 @@ def _missing(suspects: Sequence[Suspect], gates: Sequence[Gate]) -> tuple[str, .
     """Evidence that would decide more, of the largest suspects first; then gates that only weaken."""
     found: list[str] = []
     for suspect in sorted(suspects, key=lambda s: -_share(s)):
-        if suspect.effect is None or suspect.effect.share > 0:
-            found += suspect.missing
+        if suspect.effect is not None and suspect.effect.share <= 0:
+            continue
+        found += suspect.missing
+        open_ = suspect.evidence and not suspect.against and not suspect.named
+        if open_ and suspect.effect is not None and suspect.effect.lo is None:
+            found.append(f"an interval for {suspect.id}: replay more requests")
     found += [gate.fix for gate in gates if not gate.passed and not gate.decides]
     return tuple(dict.fromkeys(found))
 

@@ -52,6 +52,7 @@ def gather(
     return Facts(
         effects=effects,
         alone=alone,
+        load=_load(trace, account),
         threads=plan.serve.threads * plan.serve.workers,
         cores=len(trace.run.cores) or None,
         idle_while_waiting=idle,
@@ -126,6 +127,13 @@ def _idle(account: Account) -> tuple[float | None, float | None]:
     if busy + free <= 0:
         return None, None
     return free / (busy + free), float(rows["idle_elsewhere"][tail].sum()) / busy if busy else 0.0
+
+
+def _load(trace: Trace, account: Account) -> float | None:
+    """Useful work over the workers' time between the first and the last scheduled arrival."""
+    scheduled = trace.requests["scheduled"]
+    span = int(scheduled[-1] - scheduled[0]) if scheduled.size else 0
+    return float(account.batches["useful"].sum()) / (span * trace.run.workers) if span and trace.run.workers else None
 
 
 def _slowness(batches: Batches) -> Floats:

@@ -45,10 +45,12 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     ``pace`` = compute pace / its reference. ``large_excess`` / ``small_excess`` = measured / promised - 1 of the
     largest and smallest fifth of shapes, first runs left out. ``peak`` = peak memory / limit. ``alone`` = what the
     primary percentile would be without any cause, over the SLA's bound: useful work and its own queue.
+    ``load`` = useful work over the workers' time while requests were scheduled.
     """
 
     effects: Mapping[str, Effect]
     alone: float | None = None
+    load: float | None = None
     threads: int | None = None
     cores: int | None = None
     idle_while_waiting: float | None = None
@@ -107,6 +109,9 @@ def _suspect(
 
 def _capacity(facts: Facts) -> Suspect:
     effect, idle = facts.effects.get("capacity"), facts.idle_while_waiting
+    if facts.load is not None and facts.load >= 1:
+        seen = f"useful work alone is {facts.load:.2f} times the workers' time: no queue can be stable"
+        return Suspect("capacity-queueing", effect, (seen,), certain=True)
     if idle is None:
         return _suspect("capacity-queueing", effect, missing=("when workers were idle while requests waited",))
     seen = f"eligible workers were idle during {percent(idle)} of the tail's waiting"
