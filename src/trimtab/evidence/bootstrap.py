@@ -34,9 +34,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trimtab.domain.figure import Interval
-from trimtab.evidence.floor import Floor as Floor
-from trimtab.evidence.floor import aa_floor as aa_floor
-from trimtab.evidence.floor import incomparable as incomparable
 from trimtab.evidence.stats import Floats, effective_samples, quantile, rank, relaxation_requests, t_quantile
 
 MIN_BLOCKS = 20
@@ -51,7 +48,8 @@ class Comparison(msgspec.Struct, frozen=True):
     """Candidate against baseline: ``value`` = their ratio, below 1 = smaller.
 
     ``interval`` None = inconclusive, for ``reason``. ``replicates`` are the resampled ratios, stretched and
-    sorted. ``blocks`` x ``length`` is how they were drawn. ``caution`` = too few effective samples behind the percentile itself.
+    sorted. ``blocks`` x ``length`` is how they were drawn. ``caution`` = too few effective samples behind the
+    percentile itself.
     """
 
     value: float | None
