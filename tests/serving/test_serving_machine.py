@@ -134,6 +134,12 @@ def test_the_worker_that_is_free_the_longest_takes_the_work() -> None:
     assert [c[1] for c in brief(feed(machine, arrive(9, 3), arrive(10, 4), arrive(11, 5)))] == [0, 2, 1]
 
 
+def test_news_of_a_free_worker_does_not_cost_it_its_place() -> None:
+    machine = machine_of(plan_of(SMALL, ANY, workers=2))
+    feed(machine, EntryFailed(1, 0, "small", "no memory"), Released(2, 0, "pace"))
+    assert brief(feed(machine, arrive(3, 0))) == [("sent", 0, "any", (0,))]
+
+
 def test_affinity_keeps_a_stream_on_its_worker() -> None:
     machine = machine_of(plan_of(ANY, workers=2, placement="stream-affinity"))
     assert brief(feed(machine, arrive(1, 0, stream=3), arrive(2, 1, stream=5), arrive(3, 2, stream=4))) == [

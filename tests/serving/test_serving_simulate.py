@@ -89,6 +89,22 @@ def test_a_crash_while_starting_starts_again() -> None:
     assert rows(trace.requests, "dispatched", "error") == [(210, 0)]  # 60 + 100 + 50
 
 
+def test_a_crash_while_compiling_loses_what_was_compiled() -> None:
+    trace = run(
+        load([0]),
+        plan_of(SMALL, ANY),
+        always(10),
+        startup=Startup(warm=False, process_ns=5, prepare_ns={"small": 30, "any": 20}),
+        injected=[WorkerDown(35, 0, "crash")],
+    )
+    assert rows(trace.requests, "dispatched", "error") == [(90, 0)]  # 35 + 5 + 30 + 20, nothing of the first process
+
+
+def test_batches_are_in_order_of_dispatch_not_of_their_ends() -> None:
+    trace = run(load([0, 1]), plan_of(workers=2), lambda batch: 50 if batch.batch == 0 else 5)
+    assert rows(trace.batches, "id", "dispatched", "done") == [(0, 0, 50), (1, 1, 6)]
+
+
 def test_a_cold_start_is_charged() -> None:
     trace = run(
         load([0]), plan_of(SMALL, ANY), always(10), startup=Startup(warm=False, prepare_ns={"small": 7, "any": 8})
