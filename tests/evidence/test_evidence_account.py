@@ -171,6 +171,21 @@ def test_pace_and_warm_up_have_their_own_label_and_a_dead_worker_is_unavailable(
     assert parts(account_of(waiting, started), 0) == {"dispatch": 1, "unavailable": 9, "useful": 8}
 
 
+def test_an_outage_owns_the_backlog_that_it_leaves() -> None:
+    late = ns(0, 0, 15, 0, 0, 0)
+    scene = Scene(arrivals=np.arange(6, dtype=np.int64) * 10, dims=ns(*[1] * 6), lag=late, reference=FLAT)
+    trace = with_marks(simulate(scene), ("worker-down", 0, 18, -1), ("entry-ready", 0, 35, -1))
+    found = account_of(scene, trace)
+    assert [parts(found, i) for i in (2, 3, 4, 5)] == [
+        {"unavailable": 15, "useful": 8},
+        {"unavailable": 5, "busy": 8, "useful": 8},
+        {"busy": 11, "useful": 8},
+        {"busy": 9, "useful": 8},
+    ]
+    assert [inherited(found, i) for i in (3, 4, 5)] == [{"unavailable": 8}, {"unavailable": 11}, {"unavailable": 9}]
+    assert found.requests["modelled"].tolist() == found.requests["busy"].tolist()
+
+
 def test_a_failed_request_keeps_its_row_and_its_batch_is_the_cause_of_the_queue_behind_it() -> None:
     scene = Scene(arrivals=ns(0, 3), dims=ns(1, 1), off_core=ns(12, 0), reference=FLAT)
     trace = simulate(scene)

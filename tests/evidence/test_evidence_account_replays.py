@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trimtab.evidence._replays import connected, many, one, overlapping, ranked, two
+from trimtab.evidence._replays import connected, interrupted, many, one, overlapping, ranked, two
 from trimtab.evidence._split import Members, apportion, muldiv
 
 BIG = st.integers(0, 2**59)
@@ -76,6 +76,29 @@ def test_by_event_in_order_of_arrival_equals_the_list_schedule(
     work = work + 1  # with zero work, several finish at once and the tie is anybody's
     rank = np.arange(len(queue))
     assert ranked(ready, work, kind, sets, rank).tolist() == overlapping(ready, work, kind, sets).tolist()
+
+
+BLOCKS = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 9), st.integers(0, 2)), max_size=4)
+
+
+@given(QUEUE, BLOCKS)
+@settings(deadline=None)
+def test_outages_by_list_and_by_event_agree(
+    queue: list[tuple[int, int, int]], outages: list[tuple[int, int, int]]
+) -> None:
+    ready, work, kind = columns(queue, 1000)
+    begin = int(ready[0]) + 1
+    blocks = sorted((begin + t * 1000 + number, length * 1000, w) for number, (t, length, w) in enumerate(outages))
+    everybody, rank = ((0, 1, 2),) * 3, np.arange(len(queue))
+    by_list = interrupted(ready, work + 1000, kind, everybody, blocks)
+    assert by_list.tolist() == ranked(ready, work + 1000, kind, everybody, rank, blocks).tolist()
+
+
+def test_an_outage_blocks_its_worker_and_no_other() -> None:
+    ready, work, kind = ns(0, 10, 12, 30), ns(4, 4, 4, 4), ns(0, 0, 0, 0)
+    assert interrupted(ready, work, kind, ((0,),), [(8, 10, 0)]).tolist() == [0, 8, 10, 0]
+    assert interrupted(ready, work, kind, ((0, 1),), [(8, 10, 0)]).tolist() == [0, 0, 2, 0]
+    assert interrupted(ready, work, kind, ((0, 1),), []).tolist() == [0, 0, 0, 0]
 
 
 def test_shortest_first_by_rank() -> None:

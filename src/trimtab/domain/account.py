@@ -45,11 +45,14 @@ CAUSES: tuple[str, ...] = (
     "dispatch",
     "imbalance",
     "hold",
+    "unavailable",
+    "occupied",
     "unprofiled",
     "failed",
 )
-"""What can lengthen the queue for others: the causes of the method, and two that keep it honest: ``unprofiled`` run
-time, which is never taken for useful work, and the time of batches that ``failed``."""
+"""What can lengthen the queue for others: padding to hold are the method's; ``unavailable`` and ``occupied`` are the
+backlog that an outage or a pace run leaves; ``unprofiled`` run time is never taken for useful work; ``failed`` is the
+time of batches that failed."""
 
 INHERITED: tuple[str, ...] = ("capacity", *CAUSES, "unmodelled")
 """Over what the busy wait and the co-batching time of a request are apportioned."""

@@ -27,6 +27,7 @@ from trimtab.evidence._split import Int
 FREE, BUSY, OCCUPIED, UNAVAILABLE = 0, 1, 2, 3
 State = NDArray[np.int8]
 Spans = tuple[Int, Int]
+Block = tuple[int, int, int]
 
 
 def _marks(trace: Trace, worker: int, *kinds: str) -> Spans:
@@ -97,7 +98,8 @@ class Timeline:
             spans.append([(batches["dispatched"][mine], ends[mine]), pace, down_spans(trace, worker, last)])
         edges = [edge for kinds in spans for pair in kinds for edge in pair if edge.size]
         first = min((int(e.min()) for e in [trace.requests["scheduled"], *edges] if e.size), default=0)
-        self.at: Int = np.unique(np.concatenate([np.array([first - 1, last], dtype=np.int64), *edges]))
+        merged = np.sort(np.concatenate([np.array([first - 1, last], dtype=np.int64), *edges]), kind="stable")
+        self.at: Int = merged[np.append(True, merged[1:] != merged[:-1])]
         self.length: Int = np.diff(self.at, append=self.at[-1])
         self.states: list[State] = [self._state(kinds) for kinds in spans]
 
@@ -108,6 +110,18 @@ class Timeline:
                 covered = _count(self.at, span) > 0
                 state[covered & ((state == FREE) | (code == UNAVAILABLE))] = code
         return state
+
+    def blocks(self, code: int) -> list[Block]:
+        """Every (start, length, worker) during which a worker was in one state, in order of start, ns."""
+        out: list[Block] = []
+        for worker, state in enumerate(self.states):
+            inside = np.concatenate(([False], state == code, [False]))
+            if not inside.any():
+                continue
+            first, last = (np.flatnonzero(step) for step in (inside[1:] & ~inside[:-1], ~inside[1:] & inside[:-1]))
+            ends = np.append(self.at, self.at[-1])
+            out += [(int(self.at[a]), int(ends[z] - self.at[a]), worker) for a, z in zip(first, last, strict=True)]
+        return sorted(out)
 
     def view(self, eligible: Sequence[int]) -> View:
         """The timeline as the requests see it that may run on ``eligible`` only."""

@@ -60,7 +60,7 @@ OWNERS: dict[str, str] = {
     **dict.fromkeys(("unavailable", "hold", "imbalance", "dispatch", "failed", "completion"), "runtime"),
     **dict.fromkeys(("useful", "capacity"), "runtime"),
 }
-REMOVABLE: tuple[str, ...] = ("slip", "unavailable", "occupied", *CAUSES, "completion")
+REMOVABLE: tuple[str, ...] = ("slip", *CAUSES, "completion")
 """Labels whose removal alone the account can predict."""
 
 TAILS: dict[str, float] = {"p95": 0.95, "p99": 0.99}

@@ -3,7 +3,8 @@
 Theory. Own parts come from the recorded timeline (:mod:`._cuts`) and the profiles (:mod:`._parts`). Why there was a
 queue is asked of a queue model (:mod:`._replays`). For a set S of causes let w(S) be the modelled busy wait of a
 request when only the causes in S exist: useful work plus the parts in S, requests ready at enqueued (plus own hold if
-hold is in S), any worker eligible if imbalance is not in S. With
+hold is in S), any worker eligible if imbalance is not in S. An outage or a pace run in S blocks its worker, and a
+request is ready only after its own wait for it. With
 
     c = min(w(none), w(all))        the wait that useful work alone causes: capacity
     E = w(all) - c                  the excess
@@ -18,12 +19,10 @@ because of the stall, although nothing but useful work ran while it waited.
 
 Limits. Batches do not re-form, so policy causes (hold) are underestimated: policies are judged by simulation only.
 Near saturation a small waste owns much of the tail; that is correct. Waits are supermodular in the causes: reliefs do
-not add up. Worker outages and the pace kernel have own parts, but the backlog they leave is not modelled.
+not add up.
 """
 
 from __future__ import annotations
-
-from collections.abc import Collection
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,8 +34,9 @@ from trimtab.domain.ports import Predictor
 from trimtab.domain.trace import Table, Trace
 from trimtab.errors import DataError
 from trimtab.evidence._cuts import Timeline, batch_ends, cut
+from trimtab.evidence._model import Model
 from trimtab.evidence._parts import Execution
-from trimtab.evidence._replays import Queue, Sets, pooled
+from trimtab.evidence._replays import Sets
 from trimtab.evidence._split import Int, Members, apportion, muldiv
 from trimtab.evidence.story import story
 from trimtab.evidence.tail import findings
@@ -70,12 +70,16 @@ def build(
     members = Members(batch_rows(trace), len(trace.batches))
     check_times(trace, members)
     sets, kind = classes(trace, eligible)
-    waiting, lag = cut_waits(trace, members, sets, kind)
+    timeline = Timeline(trace, trace.run.workers)
+    waiting, lag = cut_waits(trace, members, timeline, sets, kind)
     dispatch, wall = occupied_times(trace, members, lag)
     execution = Execution(trace, members, wall, promise, reference, reference_entry)
     behind = execution.behind(dispatch)
     own = own_parts(trace, members, waiting, execution)
-    columns = own | inherit(trace, members, own, behind, sets, kind, waiting["hold"], plan.serve.order)
+    del execution  # a million requests hold a gigabyte here
+    model = Model(trace, members, behind, waiting, timeline, sets, kind, plan.serve.order)
+    del timeline
+    columns = own | inherit(model, members, own, waiting["hold"])
     req = trace.requests
     columns |= {name: req[name] for name in ("id", "stream", "error", "batch")}
     return Account(
@@ -139,10 +143,9 @@ def classes(trace: Trace, eligible: tuple[tuple[int, ...], ...]) -> tuple[Sets, 
     return sets, kind
 
 
-def cut_waits(trace: Trace, members: Members, sets: Sets, kind: Int) -> tuple[Columns, Int]:
+def cut_waits(trace: Trace, members: Members, timeline: Timeline, sets: Sets, kind: Int) -> tuple[Columns, Int]:
     """Parts of [enqueued, dispatched) of each request that ran, and the scheduler's lag before each batch."""
     req, size = trace.requests, len(trace.requests)
-    timeline = Timeline(trace, trace.run.workers)
     names = ("hold", "dispatch", "unavailable", "occupied", "busy", "idle_elsewhere")
     out = {name: np.zeros(size, dtype=np.int64) for name in names}
     lag = np.zeros(size, dtype=np.int64)
@@ -205,70 +208,18 @@ def own_parts(trace: Trace, members: Members, waiting: Columns, execution: Execu
     return out
 
 
-class Model:
-    """w(S): the queue model of one run, asked with different sets of causes."""
-
-    def __init__(
-        self, trace: Trace, members: Members, behind: Columns, sets: Sets, kind: Int, hold: Int, order: str
-    ) -> None:
-        self._rows = np.flatnonzero(members.row >= 0)
-        self._work = {name: members.shares(behind[name]) for name in BATCH_PARTS}
-        self._enqueued, self._hold = trace.requests["enqueued"], hold
-        self._sets, self._kind = sets, kind
-        self._any = pooled(range(trace.run.workers))
-        self._rank: Int | None = None
-        if order != "fifo":
-            sent = np.zeros(kind.size, dtype=np.int64)
-            sent[self._rows] = trace.batches["dispatched"][members.row[self._rows]]
-            self._rank = np.argsort(np.argsort(sent, kind="stable"), kind="stable").astype(np.int64)
-        self._queues: dict[tuple[bool, bool], Queue] = {}
-        self.causes = [name for name in CAUSES if self._present(name)]
-
-    def _present(self, cause: str) -> bool:
-        if cause == "imbalance":
-            return self._sets != self._any
-        return bool(np.any(self._hold if cause == "hold" else self._work[cause]))
-
-    def _queue(self, hold: bool, imbalance: bool) -> Queue:
-        if (hold, imbalance) not in self._queues:
-            ready = self._enqueued + self._hold if hold else self._enqueued
-            kind = self._kind if imbalance else np.zeros_like(self._kind)
-            sets = self._sets if imbalance else self._any
-            self._queues[hold, imbalance] = Queue(self._rows, ready, kind, sets, self._rank)
-        return self._queues[hold, imbalance]
-
-    def wait(self, present: Collection[str]) -> Int:
-        """w(present), int64[requests]."""
-        work = self._work["useful"].copy()
-        for cause in present:
-            if cause not in ("hold", "imbalance"):
-                work += self._work[cause]
-        queue = self._queue("hold" in present and "hold" in self.causes, "imbalance" in present)
-        return queue.waits(work)
-
-
-def inherit(
-    trace: Trace,
-    members: Members,
-    own: Columns,
-    behind: Columns,
-    sets: Sets,
-    kind: Int,
-    hold: Int,
-    order: str,
-) -> Columns:
+def inherit(model: Model, members: Members, own: Columns, hold: Int) -> Columns:
     """``inherited.<label>``, ``relief.<cause>`` and ``modelled`` of every request (see the module's theory).
 
     Where the model has no wait, the recorded one is ``unmodelled``; co-batching there is due to ``hold`` if the batch
     was held.
     """
-    model = Model(trace, members, behind, sets, kind, hold, order)
     owed = own["busy"] + own["co_batching"]
     nothing = np.zeros_like(owed)
     everything = model.wait(model.causes)
     capacity = np.minimum(model.wait(()), everything)
     safe = np.maximum(everything, 1)
-    out: Columns = {f"{kind}.{cause}": nothing for cause in CAUSES for kind in ("inherited", "relief")}
+    out: Columns = {f"{column}.{cause}": nothing for cause in CAUSES for column in ("inherited", "relief")}
     weights: list[Int] = []
     for cause in model.causes:
         saved = np.maximum(everything - model.wait([c for c in model.causes if c != cause]), 0)
