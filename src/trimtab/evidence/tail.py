@@ -46,6 +46,7 @@ from trimtab.evidence._tail_sets import (
     without_any,
 )
 from trimtab.evidence.bootstrap import METHOD, paired_quantile, ratio_of_sums
+from trimtab.evidence.fairness import fairness
 from trimtab.evidence.stats import effective_samples, quantile, relaxation_requests
 
 RESAMPLED = 20_000_000  # requests drawn for one interval, at most
@@ -73,12 +74,13 @@ def findings(account: Account, trace: Trace, seed: int = 0) -> Findings:
     said: list[Finding] = []
     for found, mine in zip(sets, parts, strict=True):
         said += words.said(account, trace, found, mine, figures)
+    fair, uneven, shared = fairness(account, trace)
     return Findings(
         stage="attribute",
         headline=said[0].text,
-        findings=tuple(said),
-        figures=tuple(desk.figures),
-        series=tables.build(account, trace, sets, typical, figures, leading_cause(parts[0])),
+        findings=(*said, *uneven),
+        figures=(*desk.figures, *fair.figures),
+        series=(*tables.build(account, trace, sets, typical, figures, leading_cause(parts[0])), *shared),
         status="done" if trace.run.complete else "partial",
     )
 
