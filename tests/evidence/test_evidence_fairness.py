@@ -55,7 +55,7 @@ def test_a_stream_on_a_crowded_worker_is_named() -> None:
         "Streams are served unevenly",
         "Work is uneven over the cores",
     ]
-    assert "of the time of s0 is its own work" in said[0].text
+    assert "of s0's time is its own work" in said[0].text
     assert "worker 0 did 83.3 % of it" in said[1].text
 
 
