@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-QUIET_SECONDS = 10.0
+QUIET_SECONDS = 5.0
 
 
 class Bars:
@@ -28,18 +28,18 @@ class Bars:
 
 
 class Lines:
-    """A line when a stage starts, when its note changes, and now and then in between, for logs and pipes."""
+    """A line when a stage starts or ends, and every few seconds in between, for logs and pipes."""
 
     def __init__(self) -> None:
-        self._last: tuple[str, str] = ("", "")
+        self._stage = ""
         self._when = 0.0
 
     def step(self, stage: str, done: float, total: float | None, note: str = "") -> None:
-        """Print if there is something new to say."""
+        """Print if it is time to."""
         now = time.monotonic()
-        if (stage, note) == self._last and now - self._when < QUIET_SECONDS:
+        if stage == self._stage and now - self._when < QUIET_SECONDS and done != total:
             return
-        self._last, self._when = (stage, note), now
+        self._stage, self._when = stage, now
         share = f"{done / total:4.0%} " if total else ""
         print(f"{stage:>10} {share}{note}", file=sys.stderr, flush=True)
 

@@ -33,7 +33,7 @@ def outcome(found: Outcome, stage: str, *, as_json: bool) -> None:
     if as_json:
         _json(_outcome_json(found, stage))
         return
-    console = Console()
+    console = _console()
     if stage == "report":
         text.show(view(found.record), console)
         console.print(_plain(f"\nreport: {found.folder}/report.html\npacket: {found.folder}"), highlight=False)
@@ -76,7 +76,7 @@ def record(found: Any, page: Page, *, as_json: bool) -> None:
     if as_json:
         _json(found)
         return
-    text.show(page, Console())
+    text.show(page, _console())
 
 
 def verification(packet: Path, problems: Sequence[Problem], *, as_json: bool) -> int:
@@ -97,7 +97,7 @@ def backends(infos: Iterable[BackendInfo], *, as_json: bool) -> None:
     if as_json:
         _json(list(infos))
         return
-    console = Console()
+    console = _console()
     for info in infos:
         versions = ", ".join(f"{name} {version}" for name, version in info.versions.items())
         console.print(Text(f"{'+' if info.available else '-'} {info.name}", style="bold"), Text(versions, style="dim"))
@@ -115,7 +115,7 @@ def envelope(found: Envelope, checks: Sequence[EnvelopeCheck], *, as_json: bool)
     table = Table("what", "value", box=None, pad_edge=False)
     for name in found.__struct_fields__:
         table.add_row(_plain(name.replace("_", " ")), _plain(_value(getattr(found, name))))
-    console = Console()
+    console = _console()
     console.print(table)
     if checks:
         compared = Table("assumption", "assumed", "probed", "", box=None, pad_edge=False)
@@ -164,6 +164,12 @@ def interrupted() -> int:
     """After Ctrl-C."""
     print("\ninterrupted: everything measured so far is kept; run the same command to go on", file=sys.stderr)
     return INTERRUPTED
+
+
+def _console() -> Console:
+    """Standard output; a pipe or a log gets lines of a readable width."""
+    console = Console()
+    return console if console.is_terminal else Console(width=120)
 
 
 def _plain(text: str) -> Text:

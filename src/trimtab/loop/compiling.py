@@ -15,11 +15,12 @@ from trimtab.domain.noun import EntryId
 from trimtab.domain.plan import Entry, Plan, ServePolicy
 from trimtab.domain.profile import CompileProfile
 from trimtab.evidence.reference import ReferenceSet
-from trimtab.loop.context import Context, Profiles, compile_digest
+from trimtab.loop.context import Context, Profiles, Renamed, compile_digest
 from trimtab.loop.runs import simulated
 from trimtab.mapping.cost import CostModel
 from trimtab.retuning import moves
-from trimtab.runtime.profile import grid, profile_plan
+from trimtab.runtime.grid import batch_sizes, grid
+from trimtab.runtime.profile import profile_plan
 from trimtab.store.codec import digest
 from trimtab.store.packet import is_done, mark_done
 
@@ -41,17 +42,24 @@ def profile(ctx: Context, plan: Plan) -> None:
 
 
 def _measure(ctx: Context, plan: Plan) -> Profiles:
-    ctx.progress.step("compile", 0, None, f"profiling {plan.id}")
     budget = ctx.study.budget
     return profile_plan(
         plan,
         ctx.model,
         backends.factory(plan.compile.backend),
         ctx.payloads,
-        grid(plan, ctx.workload.take(ctx.slice("tune")).dims, budget.profile_points),
-        repeats=budget.profile_repeats,
-        core=ctx.worker_cores(plan)[0],
+        grid(ctx.workload.take(ctx.slice("tune")), plan, budget.profile_points, _sizes(ctx, plan)),
+        budget.profile_repeats,
+        ctx.worker_cores(plan)[0],
+        progress=Renamed(ctx.progress, "compile", f"profiling {plan.id}"),
     )
+
+
+def _sizes(ctx: Context, plan: Plan) -> tuple[int, ...]:
+    """Batch sizes to profile: those that this plan's policy can form, and those of every policy that retune may try,
+    because plans that compile alike share one profile. ``grid`` drops what an entry does not admit."""
+    policies = (plan.serve.batch, *ctx.study.space.batches, *(other.serve.batch for other in ctx.study.candidates))
+    return batch_sizes(max(policy.max_size for policy in policies))
 
 
 def _conditions(ctx: Context) -> dict[str, str]:

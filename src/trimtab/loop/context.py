@@ -124,6 +124,19 @@ class Context:
         return CostModel.from_profiles(known, plan.compile.entries)
 
 
+class Renamed:
+    """Progress of one piece of work, shown under its stage's name with a note of what it is."""
+
+    def __init__(self, progress: Progress, stage: str, note: str) -> None:
+        self._progress = progress
+        self._stage = stage
+        self._note = note
+
+    def step(self, stage: str, done: float, total: float | None, note: str = "") -> None:
+        """Pass it on."""
+        self._progress.step(self._stage, done, total, f"{self._note} {note}".strip())
+
+
 def compile_digest(plan: Plan) -> str:
     """What a profile depends on: two plans with the same digest compile to the same programs."""
     return digest((plan.compile, plan.serve.threads))

@@ -26,7 +26,7 @@ def write_draft(model: Path, trace: Path, out: Path, *, force: bool) -> tuple[st
     draft = draft_study(
         model.stem,
         _model(model, home),
-        DraftTrace(_from(trace, home), peek(trace)),
+        DraftTrace(_from(trace, home), peek(trace, rows=20_000)),
         tuple(sorted(os.sched_getaffinity(0))),
         _backend(),
     )

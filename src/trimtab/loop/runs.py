@@ -15,7 +15,7 @@ from trimtab import backends
 from trimtab.domain.plan import Plan
 from trimtab.domain.trace import RunInfo, Source, Trace
 from trimtab.domain.workload import Workload
-from trimtab.loop.context import Context
+from trimtab.loop.context import Context, Renamed
 from trimtab.mapping.cost import ProfileService
 from trimtab.mapping.route import Router
 from trimtab.runtime.replay import ReplayRequest, replay
@@ -56,7 +56,7 @@ def replayed(ctx: Context, plan: Plan, part: str, run_id: str, *, stage: str) ->
                 run=_info(ctx, plan, part, run_id, "measured", 0),
                 sink=lambda table, rows: log.extend([(table, *row) for row in rows]),
             ),
-            _Named(ctx, stage, run_id),
+            Renamed(ctx.progress, stage, run_id),
         )
     if not trace.run.complete:
         ctx.packet.write_trace(_renamed(trace, _cut_id(ctx, run_id)))
@@ -117,19 +117,6 @@ def _inputs(ctx: Context, plan: Plan, part: str) -> dict[str, str]:
         "model": ctx.model.sha256,
         "profile": digest(ctx.profiles(plan)),
     }
-
-
-class _Named:
-    """Progress of one replay under its stage's name, with the run's id as its note."""
-
-    def __init__(self, ctx: Context, stage: str, run_id: str) -> None:
-        self._ctx = ctx
-        self._stage = stage
-        self._run = run_id
-
-    def step(self, stage: str, done: float, total: float | None, note: str = "") -> None:
-        """Pass it on."""
-        self._ctx.progress.step(self._stage, done, total, f"{self._run} {note}".strip())
 
 
 # --- telemetry that outlives the process ---------------------------------------------------------------------------

@@ -10,11 +10,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
-import numpy as np
 
 from trimtab import __version__
-from trimtab.domain.account import Account
-from trimtab.domain.figure import Figure, Findings
+from trimtab.domain.figure import Figure, Findings, Series
 from trimtab.domain.packet import Record
 from trimtab.domain.plan import Plan
 from trimtab.domain.profile import CompileFailure, CompileProfile
@@ -22,13 +20,13 @@ from trimtab.domain.trace import Trace
 from trimtab.domain.verdict import Move, Proposal
 from trimtab.domain.workload import Workload
 from trimtab.errors import ModelError
-from trimtab.evidence import attribute as accounting
 from trimtab.evidence import compile as compiled
-from trimtab.evidence import latency, tail, traffic
-from trimtab.evidence import score as accuracy
+from trimtab.evidence import diagnose, latency, traffic
+from trimtab.evidence.analysis import Analysis, Circumstances, analyse
 from trimtab.evidence.batches import Yardstick
 from trimtab.evidence.stats import Floats
 from trimtab.loop import compiling, quality, runs
+from trimtab.loop import envelope as envelope_words
 from trimtab.loop.context import Context
 from trimtab.loop.schedule import cut
 from trimtab.mapping import buckets
@@ -47,7 +45,9 @@ Stage = Callable[[Context], Findings | None]
 
 TUNE, HELD_OUT = "tune", arms.HELD_OUT
 CHOICE = "choice.json"
+DIAGNOSIS = "diagnosis.json"
 REPORT = "report.html"
+NOTHING_TO_UNDO = "Nothing changes, so there is nothing to undo."
 MOST_CORES = 4
 """How many cores the sizing looks at, at least."""
 
@@ -67,7 +67,7 @@ def plan(ctx: Context) -> Findings:
     checks = probe.check(ctx.study.envelope, envelope)
     ctx.keep(ctx.packet.write_envelope(envelope, checks))
     ctx.keep(ctx.packet.write_plan(ctx.study.baseline))
-    return quality.envelope_findings(envelope, checks)
+    return envelope_words.findings(envelope, checks)
 
 
 def compile_(ctx: Context) -> Findings:
@@ -82,7 +82,12 @@ def compile_(ctx: Context) -> Findings:
     results = [result for owner in ctx.profile_owners.values() for result in ctx.packet.read_profiles(owner)]
     profiles = [result for result in results if isinstance(result, CompileProfile)]
     failures = [result for result in results if isinstance(result, CompileFailure)]
-    return compiled.findings(profiles, failures, ctx.study.quality)
+    found = compiled.findings(profiles, failures, ctx.study.quality)
+    return _with_series(found, quality.summaries(ctx, [baseline], "compile"))
+
+
+def _with_series(found: Findings, extra: Series | None) -> Findings:
+    return found if extra is None else msgspec.structs.replace(found, series=(*found.series, extra))
 
 
 def _require(ctx: Context, baseline: Plan) -> None:
@@ -104,16 +109,50 @@ def replay(ctx: Context) -> Findings:
 
 
 def attribute(ctx: Context) -> Findings:
-    """R10-R17: the tail account of the typical replay."""
+    """R10-R19: the tail account of the typical replay, and the class that explains it."""
     trace = _typical(ctx)
-    result = _account(ctx, trace)
-    ctx.keep(ctx.packet.write_account(trace.run.id, result.requests))
-    return tail.findings(result, trace, ctx.study.seeds.bootstrap)
+    found = _analysis(ctx, trace)
+    ctx.keep(ctx.packet.write_account(trace.run.id, found.account.requests))
+    write_json(ctx.packet.path(DIAGNOSIS), found.diagnosis)
+    ctx.keep(ctx.packet.path(DIAGNOSIS))
+    said, classes = diagnose.told(found.diagnosis, DIAGNOSIS)
+    with_classes = _with_series(found.tail, classes)
+    return msgspec.structs.replace(with_classes, findings=(*with_classes.findings, *said))
 
 
-def _account(ctx: Context, trace: Trace) -> Account:
+def score(ctx: Context) -> Findings:
+    """R24: mapping accuracy, promise accuracy, predicted against measured, simulated against replayed."""
+    return _analysis(ctx, _typical(ctx)).score
+
+
+def _analysis(ctx: Context, trace: Trace) -> Analysis:
+    baseline, seeds = ctx.study.baseline, ctx.study.seeds
+    tune = ctx.workload.take(ctx.slice(TUNE))
+    rehearsals = [
+        runs.simulated(ctx, baseline, tune, TUNE, f"simulated-{baseline.id}-{number}", seeds.simulate + number)
+        for number in range(ctx.schedule.replays)
+    ]
+    return analyse(trace, _circumstances(ctx), simulated=rehearsals, replayed=_baseline_replays(ctx))
+
+
+def _circumstances(ctx: Context) -> Circumstances:
+    baseline = ctx.study.baseline
     reference, entry = compiling.reference_plan(ctx)
-    return accounting.account(trace, ctx.costs(ctx.study.baseline), ctx.costs(reference), entry, ctx.study.baseline)
+    plans = (baseline, reference, *(move.plan for move in compiling.candidates(ctx).moves))
+    best = compiling.reference_set(ctx, plans)
+    envelope, checks = ctx.packet.read_envelope()
+    declared = ctx.study.quality.precision
+    return Circumstances(
+        plan=baseline,
+        yardstick=Yardstick(ctx.costs(baseline), ctx.costs(reference), entry, best),
+        sla=ctx.study.sla,
+        seed=ctx.study.seeds.bootstrap,
+        envelope=envelope,
+        checks=checks,
+        declared=declared,
+        executed=quality.executed_precision(ctx, baseline).get(declared, 0.0),
+        quality=quality.holds(ctx, baseline, "attribute"),
+    )
 
 
 def _typical(ctx: Context) -> Trace:
@@ -123,29 +162,8 @@ def _typical(ctx: Context) -> Trace:
 
 
 def _baseline_replays(ctx: Context) -> list[Trace]:
-    found = runs.in_turn(ctx, [ctx.study.baseline], TUNE, ctx.schedule.replays, label=TUNE, stage="replay")
-    return found[ctx.study.baseline.id]
-
-
-def score(ctx: Context) -> Findings:
-    """R24: mapping accuracy, promise accuracy, predicted against measured, simulated against replayed."""
-    baseline, seeds = ctx.study.baseline, ctx.study.seeds
-    reference, entry = compiling.reference_plan(ctx)
-    plans = (baseline, reference, *(move.plan for move in compiling.candidates(ctx).moves))
-    yardstick = Yardstick(ctx.costs(baseline), ctx.costs(reference), entry, compiling.reference_set(ctx, plans))
-    tune = ctx.workload.take(ctx.slice(TUNE))
-    rehearsals = [
-        runs.simulated(ctx, baseline, tune, TUNE, f"simulated-{baseline.id}-{number}", seeds.simulate + number)
-        for number in range(ctx.schedule.replays)
-    ]
-    return accuracy.findings(
-        _typical(ctx),
-        yardstick,
-        ctx.study.sla,
-        np.random.default_rng(seeds.bootstrap),
-        simulated=rehearsals,
-        replayed=_baseline_replays(ctx),
-    )
+    baseline = ctx.study.baseline
+    return runs.in_turn(ctx, [baseline], TUNE, ctx.schedule.replays, label=TUNE, stage="replay")[baseline.id]
 
 
 def retune(ctx: Context) -> Findings:
@@ -170,13 +188,14 @@ def retune(ctx: Context) -> Findings:
         baseline=study.baseline.id,
         expected=search.simulated_figure(simulated, study.sla, "retune.json"),
         measured=None,
-        rollback="set by the held-out replays",
+        rollback=NOTHING_TO_UNDO if choice.chosen.kind == moves.NO_CHANGE else "set by the held-out replays",
         rejected=(*confirm.rejected(rows, choice, study.sla, "traces"), *options.refused),
     )
     write_json(ctx.packet.path(CHOICE), draft)
     ctx.keep(ctx.packet.path(CHOICE))
     fits, sizing = _fits(ctx, tune), _sizing(ctx, tune, choice.chosen.plan)
-    return findings.retune(study.sla, rows, choice, options.refused, "traces", fits=fits, sizing=sizing)
+    found = findings.retune(study.sla, rows, choice, options.refused, "traces", fits=fits, sizing=sizing)
+    return _with_series(found, quality.summaries(ctx, [move.plan for move in competing], "retune"))
 
 
 def _charged(ctx: Context, move: Move) -> Move:
@@ -255,8 +274,9 @@ def decide(ctx: Context) -> Findings:
         cells=cells.cells,
         sla=study.sla,
         signoff=study.signoff,
-        quality=quality.cells(ctx, draft.move.plan),
+        quality=quality.cells(ctx, draft.move.plan, "decide"),
         changes_precision=quality.precision_changes(ctx, draft.move.plan),
+        executed=quality.executed_precision(ctx, draft.move.plan),
         tail=_tail_owner(ctx),
         scope=_scope(ctx),
     )
@@ -281,10 +301,10 @@ def _proposal(ctx: Context, draft: Proposal, cells: matrix.Matrix) -> Proposal:
 
 def _tail_owner(ctx: Context) -> tuple[str, float] | None:
     """The largest label of the p95 set and its share, as the attribute stage found it."""
-    waterfall = ctx.packet.read_findings("attribute").table("tail.p95")
+    waterfall = ctx.packet.read_findings("attribute").table("tail.p95.waterfall")
     if waterfall is None:
         return None
-    rows = zip(waterfall.columns["label"], waterfall.columns["share"], strict=True)
+    rows = zip(waterfall.columns["cause"], waterfall.columns["share"], strict=True)
     label, share = max(rows, key=lambda row: float(row[1] or 0.0))
     return str(label), float(share or 0.0)
 

@@ -1,0 +1,87 @@
+"""The whole analysis of one run: account, tail figures, score and diagnosis, from its trace and the profiles.
+
+Every stage and every bench that diagnoses a run goes through here, so that a fault is judged by the same rules in the
+product, in the fault bench, and in the tests on recorded traces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from trimtab.domain.account import Account
+from trimtab.domain.envelope import Envelope, EnvelopeCheck
+from trimtab.domain.figure import Findings
+from trimtab.domain.plan import Plan
+from trimtab.domain.score import Diagnosis
+from trimtab.domain.study import Sla
+from trimtab.domain.trace import Trace
+from trimtab.evidence import attribute, diagnose, facts, score, tail
+from trimtab.evidence.batches import Yardstick, measure
+from trimtab.evidence.classify import Shift
+
+PRIMARY_TAILS = {"p50": "p95", "p95": "p95", "p99": "p99", "goodput": "p95"}
+"""The tail that a diagnosis looks at, by primary metric."""
+
+
+class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known around a run besides its trace. None = not known.
+
+    ``declared`` precision and the share of time ``executed`` in it; ``quality`` = whether it holds its floor; ``shift``
+    against a baseline run.
+    """
+
+    plan: Plan
+    yardstick: Yardstick
+    sla: Sla
+    seed: int
+    envelope: Envelope | None = None
+    checks: Sequence[EnvelopeCheck] | None = None
+    declared: str = ""
+    executed: float | None = None
+    quality: bool | None = None
+    shift: Shift | None = None
+
+
+class Analysis(msgspec.Struct, frozen=True):
+    """What :func:`analyse` found."""
+
+    account: Account
+    tail: Findings
+    score: Findings
+    diagnosis: Diagnosis
+
+
+def analyse(
+    trace: Trace, known: Circumstances, *, simulated: Sequence[Trace] = (), replayed: Sequence[Trace] = ()
+) -> Analysis:
+    """Account, tail, score and diagnosis of ``trace``. ``simulated`` and ``replayed`` runs of the same plan on the same
+    arrivals are set beside each other in the score."""
+    stick = known.yardstick
+    account = attribute.account(trace, stick.promise, stick.reference, stick.reference_entry, known.plan)
+    tails = tail.findings(account, trace, known.seed)
+    scored = score.findings(
+        trace, stick, known.sla, np.random.default_rng(known.seed), simulated=simulated, replayed=replayed
+    )
+    return Analysis(account, tails, scored, _diagnosis(trace, known, account, tails, scored))
+
+
+def _diagnosis(trace: Trace, known: Circumstances, account: Account, tails: Findings, scored: Findings) -> Diagnosis:
+    name = PRIMARY_TAILS[known.sla.metric]
+    gathered = facts.gather(
+        trace,
+        measure(trace, known.yardstick),
+        account,
+        facts.effects(account, tails, name, np.random.default_rng(known.seed)),
+        known.plan,
+        known.envelope,
+        known.checks,
+        alone=facts.left_alone(account, name, known.sla.bound_ms),
+    )
+    gathered = msgspec.structs.replace(
+        gathered, declared=known.declared, executed=known.executed, quality=known.quality
+    )
+    figures = {figure.id: figure for figure in scored.figures}
+    return diagnose.diagnose(trace, known.sla, gathered, figures, known.shift)
