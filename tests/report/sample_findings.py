@@ -33,19 +33,28 @@ def _knots(tail: float) -> float:
     return ys[k] + (ys[k + 1] - ys[k]) * (tail - xs[k]) / (xs[k + 1] - xs[k])
 
 
+def _curves(part: str, plans: dict[str, float]) -> list[dict[str, Cell]]:
+    return [
+        {"run": f"{part}-{plan}-{run}", "plan": plan, "tail": tail,
+         "latency": scale * _knots(tail) * (1 + 0.04 * (run - 2) * tail)}
+        for plan, scale in plans.items()
+        for run in (1, 2, 3)
+        for tail in (3.52 * k / 63 for k in range(64))
+    ]  # fmt: skip
+
+
+def validate() -> Findings:
+    curves = _curves("held-out", {"today": 1.0, "refit-4": 0.569})
+    headline = "The primary cell passes, 2 of 2 guards pass; 1 cells are inconclusive, 1 were not run."
+    return Findings(stage="validate", headline=headline, series=(series("validate.quantiles", curves),))
+
+
 def replay() -> Findings:
-    curve: list[dict[str, Cell]] = []
-    for plan, scale in (("today", 1.0), ("refit-4", 0.56)):
-        for run in range(3):
-            for k in range(64):
-                tail = 3.52 * k / 63
-                ms = scale * _knots(tail) * (1 + 0.04 * (run - 1) * tail)
-                curve.append({"run": f"{plan}-{run + 1}", "plan": plan, "tail": tail, "latency": ms})
+    curve = _curves("tune", {"today": 1.0})
     figures = []
-    for plan, values in (("", (9.9, 72.4, 118.0, 236.0)), ("refit-4.", (8.4, 41.2, 66.0, 127.0))):
-        for name, value in zip(("p50", "p95", "p99", "p99.9"), values, strict=True):
-            ends = (value * 0.95, value * 1.06) if name != "p99.9" else (None, None)
-            figures.append(figure(f"replay.{plan}{name}", value, "ms", *ends))
+    for name, value in (("p50", 9.9), ("p95", 72.4), ("p99", 118.0), ("p99.9", 236.0)):
+        ends = (value * 0.95, value * 1.06) if name != "p99.9" else (None, None)
+        figures.append(figure(f"replay.{name}", value, "ms", *ends, scope="tune"))
     figures += [figure(f"replay.floor.{name}", v, "share") for name, v in (("p50", 0.03), ("p95", 0.06), ("p99", 0.09))]
     return Findings(
         stage="replay",
@@ -170,17 +179,17 @@ def _over_time() -> tuple[Series, ...]:
         for k in range(16):
             late = 0.012 + 0.07 / (1 + exp(6 - k)) + 0.004 * run
             windows.append(
-                {"run": f"today-{run + 1}", "plan": "today", "start": 2.9 * k, "requests": 207, "p50": 9.0,
+                {"run": f"tune-today-{run + 1}", "plan": "today", "start": 2.9 * k, "requests": 207, "p50": 9.0,
                  "p95": 40 + 560 * late, "miss_rate": late}
             )  # fmt: skip
     cores: list[dict[str, Cell]] = [
-        {"run": "today-1", "plan": "today", "core": 0, "batches": 0, "work": 0.0, "busy": 0.0, "machine_busy": 0.34,
-         "stolen": 0.001, "runqueue": None},
-        {"run": "today-1", "plan": "today", "core": 1, "batches": 3312, "work": 32000.0, "busy": 0.68,
+        {"run": "tune-today-1", "plan": "today", "core": 0, "batches": 0, "work": 0.0, "busy": 0.0,
+         "machine_busy": 0.34, "stolen": 0.001, "runqueue": None},
+        {"run": "tune-today-1", "plan": "today", "core": 1, "batches": 3312, "work": 32000.0, "busy": 0.68,
          "machine_busy": 0.71, "stolen": 0.002, "runqueue": 212.4},
     ]  # fmt: skip
     sizes: list[dict[str, Cell]] = [
-        {"run": "today-1", "plan": "today", "size": k, "batches": 2400 // k**2, "requests": 2400 // k}
+        {"run": "tune-today-1", "plan": "today", "size": k, "batches": 2400 // k**2, "requests": 2400 // k}
         for k in (1, 2, 3, 4)
     ]
     return series("replay.over_time", windows), series("replay.cores", cores), series("replay.batch_sizes", sizes)

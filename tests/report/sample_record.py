@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 
+import msgspec
 from msgspec.structs import replace
-from sample_findings import figure, replay, score, series, workload
+from sample_findings import figure, replay, score, series, validate, workload
 from sample_stages import attributed, compiled, retuned
 
 from trimtab.domain.envelope import Assumptions, Envelope, EnvelopeCheck, Pace
-from trimtab.domain.figure import Finding, Findings, Interval
+from trimtab.domain.figure import Interval
 from trimtab.domain.packet import Manifest, ManifestFile, Record
 from trimtab.domain.plan import CompileSpec, Entry, Plan, ServePolicy
 from trimtab.domain.profile import CompileFailure, CompileOptions, CompileProfile, Inspection, Operator, ShapeTiming
@@ -221,12 +222,12 @@ def profile(plan: str, entry: str, width: int, ms: float) -> CompileProfile:
     )
 
 
-def run(id: str, plan: str, source: str = "measured") -> RunInfo:  # noqa: A002
+def run(id: str, plan: str, part: str = "held-out") -> RunInfo:  # noqa: A002
     return RunInfo(
         id=id,
         plan=plan,
-        slice="held-out",
-        source=source,  # type: ignore[arg-type]
+        slice=part,
+        source="measured",
         workload_sha256="8f3c" + "0" * 60,
         envelope_sha256="e21a" + "0" * 60,
         start_state="fresh workers, the plan's own warm list, empty queue",
@@ -250,6 +251,7 @@ def ship() -> Record:
             "attribute": attributed(),
             "score": score(),
             "retune": retuned(),
+            "validate": validate(),
         },
         envelope=envelope(),
         checks=checks(),
@@ -261,7 +263,10 @@ def ship() -> Record:
             profile("refit-4", "to-512", 512, 7.4),
         ),
         failures=(CompileFailure(entry="to-960", kind="timeout", message="no answer in 60 s", plan="refit-4"),),
-        runs=tuple(run(f"{plan}-{k}", plan) for plan in ("today", "refit-4") for k in (1, 2, 3)),
+        runs=(
+            *(run(f"tune-today-{k}", "today", "tune") for k in (1, 2, 3)),
+            *(run(f"held-out-{plan}-{k}", plan) for k in (1, 2, 3) for plan in ("today", "refit-4")),
+        ),
         proposal=proposal(),
         verdict=verdict(),
         manifest=Manifest(
@@ -304,37 +309,20 @@ def failing() -> Record:
     """Requests failed: p99 lies among them."""
     found = replay()
     figures = tuple(replace(f, value=math.inf, interval=None) if f.id == "replay.p99" else f for f in found.figures)
-    failures = series("replay.failures", [{"run": "today-1", "plan": "today", "kind": "crash", "requests": 41}])
+    failures = series("replay.failures", [{"run": "tune-today-1", "plan": "today", "kind": "crash", "requests": 41}])
     return Record(
         study=study(),
         findings={"replay": replace(found, figures=figures, series=(*found.series, failures))},
-        runs=(run("today-1", "today"),),
+        runs=(run("tune-today-1", "today", "tune"),),
     )
 
 
 def hostile() -> Record:
     """Every name that data can bring tries to be markup or a link."""
     record = ship()
-    bad = replace(REFIT, id=HOSTILE)
-    found = replay()
-    columns = {
-        key: tuple(HOSTILE if c == "refit-4" else c for c in cells) for key, cells in found.series[0].columns.items()
-    }
-    figures = tuple(replace(f, id=f.id.replace("refit-4", HOSTILE), note=HOSTILE) for f in found.figures)
-    findings = Findings(
-        stage="replay",
-        headline=f"</script><script>alert(1)</script>{HOSTILE}",
-        findings=(Finding(text=HOSTILE_URL),),
-        figures=figures,
-        series=(replace(found.series[0], columns=columns),),
-    )
-    return replace(
-        record,
-        study=study(name=HOSTILE),
-        findings={"replay": findings},
-        plans=(TODAY, bad),
-        proposal=replace(proposal(), move=replace(move(bad), sentence=f"Add {HOSTILE}"), rollback=HOSTILE_URL),
-        verdict=replace(verdict(), sentence=HOSTILE, scope=(HOSTILE, HOSTILE_URL)),
-        checks=(EnvelopeCheck(name=HOSTILE, assumed=HOSTILE_URL, probed=HOSTILE, status="differs"),),
-        runs=(run(HOSTILE, HOSTILE),),
-    )
+    text = msgspec.json.encode(record).decode()
+    quoted = msgspec.json.encode(HOSTILE).decode()[1:-1]
+    for name in ("refit-4", "any-width", "to-160", "client-3", "ocr-receipts", "brgconv_avx512_amx_bf16", "refit-8"):
+        text = text.replace(f'"{name}"', f'"{quoted}"').replace(name, quoted)
+    text = text.replace("Plan today:", "</script><script>alert(1)</script>").replace("a cold start", HOSTILE_URL)
+    return msgspec.json.decode(text, type=Record)

@@ -159,6 +159,12 @@ def attributed() -> Findings:
         {"stream": f"client-{k}", "requests": 400, "in_tail": 20, "p95": 50.0 + 9 * k, "cause": "cold", "own": 1.0,
          "inherited": 2.0, "share": 0.4} for k in range(5)
     ]  # fmt: skip
+    found: list[dict[str, Cell]] = [
+        {"class": "cold-shape", "share": 0.62, "lo": 0.51, "hi": 0.7, "owner": "compiler lead",
+         "evidence": "first runs inside 71 % of the slow batches, 3 % of the others", "ruled_out": "mapping-fallback"},
+        {"class": "capacity-queueing", "share": 0.21, "lo": 0.12, "hi": 0.3, "owner": "runtime lead",
+         "evidence": "all eligible workers busy", "ruled_out": ""},
+    ]  # fmt: skip
     more = {"artifact": "accounts/today-1.parquet", "scope": "this run"}
     figures = (
         figure("tail.p95.total", total, "ms", **more),
@@ -176,6 +182,7 @@ def attributed() -> Findings:
         figures=figures,
         series=(
             series("tail.p95.waterfall", rows, artifact), series("queue.waiting", waiting, artifact),
-            series("cores.timeline", cores, artifact), series("tail.p95.by_stream", streams, artifact),
+            series("cores.timeline", cores, artifact), series("attribute.classes", found, artifact),
+            series("tail.p95.by_stream", streams, artifact),
         ),
     )  # fmt: skip

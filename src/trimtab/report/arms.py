@@ -34,26 +34,48 @@ def unit_of(metric: str) -> str:
 
 
 def arms(book: Book, metric: str) -> Arms:
-    """The metric on the slice that decides: cells of the matrix first, the replays' own figures where there is none."""
+    """The metric on the slice that decides; from the replays' own figures where the matrix has no such cell."""
     cell = deciding_cell(book, metric)
-    static = book.figure(f"replay.{metric}")
-    adapted = book.figure(f"replay.{book.candidate.id}.{metric}") if book.candidate else None
+    return _from_cell(book, cell) if cell else _from_replays(book, metric)
+
+
+def _from_cell(book: Book, cell: MatrixCell) -> Arms:
+    static, adapted = _figures(book, cell.metric)
+    return Arms(
+        metric=cell.metric,
+        unit=unit_of(cell.metric),
+        static=cell.baseline,
+        adapted=cell.candidate,
+        static_interval=_around(cell, cell.baseline, static),
+        adapted_interval=_around(cell, cell.candidate, adapted),
+        change=cell.change,
+        interval=cell.interval,
+        floor=cell.floor,
+        open=cell.status == "inconclusive" or touches(cell.interval, cell.floor),
+        note=cell.note,
+    )
+
+
+def _from_replays(book: Book, metric: str) -> Arms:
+    static, adapted = _figures(book, metric)
     floor = book.figure(f"replay.floor.{metric}")
-    before = cell.baseline if cell and cell.baseline is not None else _value(static)
-    after = cell.candidate if cell and cell.candidate is not None else _value(adapted)
     return Arms(
         metric=metric,
         unit=unit_of(metric),
-        static=before,
-        adapted=after,
-        static_interval=_around(before, static),
-        adapted_interval=_around(after, adapted),
-        change=cell.change if cell else None,
-        interval=cell.interval if cell else None,
-        floor=cell.floor if cell and cell.floor is not None else _value(floor),
-        open=cell is None or cell.status == "inconclusive" or touches(cell.interval, cell.floor),
+        static=static.value if static else None,
+        adapted=adapted.value if adapted else None,
+        static_interval=static.interval if static else None,
+        adapted_interval=adapted.interval if adapted else None,
+        floor=floor.value if floor else None,
         note=static.note if static else "",
     )
+
+
+def _figures(book: Book, metric: str) -> tuple[Figure | None, Figure | None]:
+    """The replay stage's figures of both plans."""
+    name = {"miss": "miss_rate"}.get(metric, metric)
+    adapted = book.figure(f"replay.{book.candidate.id}.{name}") if book.candidate else None
+    return book.figure(f"replay.{name}"), adapted
 
 
 def deciding_cell(book: Book, metric: str) -> MatrixCell | None:
@@ -65,10 +87,6 @@ def deciding_cell(book: Book, metric: str) -> MatrixCell | None:
     return same[0] if same else None
 
 
-def _value(figure: Figure | None) -> float | None:
-    return figure.value if figure else None
-
-
 def touches(interval: Interval | None, floor: float | None) -> bool:
     """Whether an interval cannot be told from the noise floor: then the mark is hollow."""
     if interval is None:
@@ -77,9 +95,9 @@ def touches(interval: Interval | None, floor: float | None) -> bool:
     return interval.lo <= edge and interval.hi >= -edge
 
 
-def _around(value: float | None, figure: Figure | None) -> Interval | None:
-    """The interval of the replays' figure, where it speaks of the same value as the matrix."""
-    interval = figure.interval if figure else None
+def _around(cell: MatrixCell, value: float | None, figure: Figure | None) -> Interval | None:
+    """The interval of a replay's figure, where it speaks of the same slice and value as the cell."""
+    interval = figure.interval if figure and figure.scope == cell.slice else None
     return interval if interval and value is not None and interval.lo <= value <= interval.hi else None
 
 

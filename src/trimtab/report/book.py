@@ -67,6 +67,12 @@ class Book:
         verdict = self.record.verdict
         return next((cell for cell in verdict.cells if cell.role == "primary"), None) if verdict else None
 
+    def slice_of(self, series: Series | None) -> str:
+        """The slice of the runs that a series names, empty if it does not say or they differ."""
+        named = set(series.columns.get("run", ())) if series else set()
+        slices = {run.slice for run in self.record.runs if run.id in named}
+        return slices.pop() if len(slices) == 1 else ""
+
     def arm(self, plan: str) -> str:
         """``static`` for the baseline, ``adapted`` for anything else: the ink a plan is drawn in."""
         return "static" if plan == self.baseline.id else "adapted"

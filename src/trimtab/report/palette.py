@@ -136,13 +136,12 @@ def colour(name: str) -> str:
 
 
 def stylesheet() -> str:
-    """The palette as CSS: variables for both themes, one class and one hatch colour for each cause."""
+    """The palette as CSS: variables for both themes, one class and one hatch colour a cause. Print is always light."""
     dark = _variables(DARK)
     rules = [
         f":root{{{_variables(LIGHT)}color-scheme:light}}",
-        f"@media(prefers-color-scheme:dark){{:root:not([data-theme=light]){{{dark}color-scheme:dark}}}}",
-        f":root[data-theme=dark]{{{dark}color-scheme:dark}}",
-        f"@media print{{:root,:root[data-theme=dark]{{{_variables(LIGHT)}color-scheme:light}}}}",
+        f"@media screen and (prefers-color-scheme:dark){{:root:not([data-theme=light]){{{dark}color-scheme:dark}}}}",
+        f"@media screen{{:root[data-theme=dark]{{{dark}color-scheme:dark}}}}",
     ]
     for name in CAUSES:
         rules.append(f".cause-{name}{{fill:var(--{name});background:var(--{name})}}")

@@ -44,6 +44,8 @@ def _opening(opening: Opening) -> RenderableType:
     parts: list[RenderableType] = [head, plain(opening.text)]
     if opening.pending:
         parts.append(plain(opening.pending, "dim"))
+    if not opening.answers:
+        return Group(*parts)
     table = Table.grid(padding=(0, 2))
     for answer in opening.answers:
         table.add_row(plain(answer.label, "dim"), plain(_value(answer), "bold"), plain(answer.foot, "dim"))

@@ -6,10 +6,13 @@ import math
 
 from trimtab.domain.figure import Series
 from trimtab.report import marks, words
-from trimtab.report.arms import PERCENTILES, Arms, Scale, arms, change_cell, scale
+from trimtab.report.arms import PERCENTILES, Arms, Scale, arms, change_cell, deciding_cell, scale
 from trimtab.report.book import Book, each, real, source
 from trimtab.report.page import Block, Cell, Chart, Column, Grid, Line, Panel, Panels, Prose, Row, Section, Spec, Split
 from trimtab.report.palette import colour
+
+METRICS = ("miss", "p50", "p95", "p99", "p99.9")
+"""From below to above in the table."""
 
 TICKS = {0.0: "p0", 0.5: "p50", 0.9: "p90", 0.95: "p95", 0.99: "p99", 0.999: "p99.9"}
 
@@ -17,40 +20,43 @@ Curve = list[dict[str, float]]
 
 
 def section(book: Book) -> Section | None:
-    rows = [arms(book, name) for name in PERCENTILES]
-    rows = [row for row in rows if row.static is not None or row.adapted is not None]
-    curves = book.series("replay.quantiles")
+    rows = _rows(book)
+    curves = book.series("validate.quantiles", "replay.quantiles")
     if not rows and curves is None:
         return None
-    table = _table(book, rows) if rows else None
-    picture = (
-        Panels(panels=(Panel(label="", sub="", chart=_chart(book, curves), lines=_lines(book, curves)),))
-        if curves
-        else None
-    )
-    right: tuple[Block, ...] = tuple(part for part in (table, _failed(book)) if part is not None)
-    blocks: tuple[Block, ...] = (
-        (Split(left=(picture,), right=right),)
-        if picture and right
-        else tuple(part for part in (picture, *right) if part is not None)
-    )
+    picture = _panel(book, curves) if curves else None
+    right = tuple(part for part in (_table(book, rows) if rows else None, _failed(book)) if part is not None)
+    blocks: tuple[Block, ...] = tuple(part for part in (picture, *right) if part is not None)
     return Section(
         id="latency",
         nav="Latency",
         eyebrow="Replay",
         heading=_heading(book, rows),
         lead=book.headline("replay"),
-        blocks=blocks,
+        blocks=(Split(left=(picture,), right=right),) if picture and right else blocks,
         source=source(
             "Latency counts from the scheduled time, over all scheduled requests",
-            "Each third to the right of the curve holds a tenth of the requests before it",
+            "From p90 on, each third of the axis holds a tenth of the requests before it" if curves else "",
             artifact=curves.artifact if curves else "",
         ),
     )
 
 
+def _rows(book: Book) -> list[Arms]:
+    """The metrics of the deciding slice; without a matrix those of the replays, never a mixture."""
+    decided = [metric for metric in METRICS if deciding_cell(book, metric)]
+    rows = [arms(book, metric) for metric in decided or METRICS]
+    return [row for row in rows if row.static is not None or row.adapted is not None]
+
+
+def _panel(book: Book, curves: Series) -> Panels:
+    part = book.slice_of(curves)
+    label = f"Replays on the {part} slice" if part else "Replays"
+    return Panels(panels=(Panel(label=label, sub="", chart=_chart(book, curves), lines=_lines(book, curves)),))
+
+
 def _heading(book: Book, rows: list[Arms]) -> str:
-    changed = [row for row in rows if row.change is not None]
+    changed = [row for row in rows if row.change is not None and row.metric in PERCENTILES]
     if len(changed) > 1:
         parts = [f"{row.metric} by {words.change(row.change, words.half(row.interval))}" for row in changed]
         return f"The change moves {words.listed(parts)}."
@@ -67,7 +73,7 @@ def _heading(book: Book, rows: list[Arms]) -> str:
 def _table(book: Book, rows: list[Arms]) -> Grid:
     pair = any(row.adapted is not None for row in rows)
     to = scale([v for row in rows for v in _reach(row)])
-    columns = [Column(label="Percentile"), Column(label=words.short(book.baseline.id), align="right")]
+    columns = [Column(label=""), Column(label=words.short(book.baseline.id), align="right")]
     if pair and book.candidate:
         columns += [
             Column(label=words.short(book.candidate.id), align="right"),
@@ -77,11 +83,18 @@ def _table(book: Book, rows: list[Arms]) -> Grid:
     if not pair:
         columns += [Column(label="Interval"), Column(label="A/A floor", align="right")]
     primary = book.record.study.sla.metric
-    return Grid(columns=tuple(columns), rows=tuple(_row(row, to, pair, primary) for row in reversed(rows)))
+    part = book.primary.slice if book.primary and pair else ""
+    title = f"Both plans on the {part} slice" if part else ""
+    made = tuple(_row(book, row, to, pair, primary) for row in reversed(rows))
+    return Grid(columns=tuple(columns), rows=made, title=title)
 
 
-def _row(row: Arms, to: Scale, pair: bool, primary: str) -> Row:
-    cells = [Cell(text=row.metric), Cell(text=words.quantity(row.static, row.unit, row.static_interval))]
+def _row(book: Book, row: Arms, to: Scale, pair: bool, primary: str) -> Row:
+    late = f"> {words.number(book.record.study.sla.bound_ms)} ms"
+    cells = [
+        Cell(text=late if row.metric == "miss" else row.metric),
+        Cell(text=words.quantity(row.static, row.unit, row.static_interval)),
+    ]
     if pair:
         said = words.change(row.change, words.half(row.interval)) if row.change is not None else ""
         cells += [
@@ -152,41 +165,39 @@ def _chart(book: Book, series: Series) -> Chart:
     layers.append(
         marks.layer(marks.words(dx=6, dy=-8, color=colour("fail")), [label], x=where, y=high, text=marks.to("text"))
     )
-    layers += _primary_dots(book, curves, where, high)
+    layers += _primary_dots(book, curves, where, high, held_out=series.id == "validate.quantiles")
     alt = f"Latency by quantile, tail stretched, for {words.listed(list(curves))}; bound {words.number(bound)} ms"
     return marks.chart("latency-quantiles", layers, 290, alt)
 
 
-def _primary_dots(book: Book, curves: dict[str, Curve], where: Spec, high: Spec) -> list[Spec]:
-    """The primary percentile, dotted on each curve at its stored figure."""
+def _primary_dots(book: Book, curves: dict[str, Curve], where: Spec, high: Spec, *, held_out: bool) -> list[Spec]:
+    """The primary percentile, dotted on each curve at its stored value."""
     metric = book.record.study.sla.metric
     if metric not in PERCENTILES:
         return []
-    row = arms(book, metric)
-    at = _tail(PERCENTILES[metric])
-    layers = []
+    layers: list[Spec] = []
     for plan in curves:
-        value = row.static if book.arm(plan) == "static" else row.adapted
+        value = _stored(book, plan, metric, held_out=held_out)
         if value is None or not math.isfinite(value):
             continue
-        ink = colour("static" if book.arm(plan) == "static" else "ink")
-        datum = {"tail": at, "mid": value, "text": f"{words.short(plan)} {words.number(value)}"}
-        dot: Spec = {"type": "point", "filled": True, "size": 52, "color": ink, "opacity": 1}
-        below = book.arm(plan) != "static"
-        side = {"align": "left", "dx": 8, "dy": 11} if below else {"align": "right", "dx": -8, "dy": -9}
-        layers.append(marks.layer(dot, [datum], x=where, y=high))
-        layers.append(
-            marks.layer(
-                marks.words(
-                    **side, color=colour("ink" if below else "text"), fontWeight=600 if below else 400, limit=180
-                ),
-                [datum],
-                x=where,
-                y=high,
-                text=marks.to("text"),
-            )
-        )
+        adapted = book.arm(plan) != "static"
+        datum = {"tail": _tail(PERCENTILES[metric]), "mid": value, "text": f"{words.short(plan)} {words.number(value)}"}
+        dot: Spec = {"type": "point", "filled": True, "size": 52, "color": colour("ink" if adapted else "static")}
+        side: Spec = {"align": "left", "dx": 8, "dy": 11} if adapted else {"align": "right", "dx": -8, "dy": -9}
+        look: Spec = {"color": colour("ink" if adapted else "text"), "fontWeight": 600 if adapted else 400}
+        text = marks.words(limit=180, **side, **look)
+        layers.append(marks.layer({**dot, "opacity": 1}, [datum], x=where, y=high))
+        layers.append(marks.layer(text, [datum], x=where, y=high, text=marks.to("text")))
     return layers
+
+
+def _stored(book: Book, plan: str, metric: str, *, held_out: bool) -> float | None:
+    """The figure that belongs to a curve: the matrix's for held-out curves, the replay stage's for its own."""
+    if held_out:
+        decided = arms(book, metric)
+        return decided.static if plan == book.baseline.id else decided.adapted
+    figure = book.figure(f"replay.{metric}" if plan == book.baseline.id else f"replay.{plan}.{metric}")
+    return figure.value if figure else None
 
 
 def _tail(p: float) -> float:

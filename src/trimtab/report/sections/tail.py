@@ -12,6 +12,7 @@ from trimtab.report.arms import Scale, scale
 from trimtab.report.book import Book, each, real, source
 from trimtab.report.page import Answer, Cell, Column, Grid, Key, Mark, Row, Section, Strip
 from trimtab.report.palette import cause, cause_label, cause_look
+from trimtab.report.sections import classes
 
 FIRST = ("useful", "co-batching", "capacity")
 """What a request costs by itself, and the queue that useful work makes: they open the waterfall."""
@@ -158,13 +159,14 @@ def section(book: Book) -> Section | None:
     said = [f"{words.figure(requests)} requests in the {name} set"] if requests else []
     if modelled is not None:
         said.append(f"The queue model explains {words.percent(modelled.value)} of the recorded busy wait")
+    account = _table(book, name, parts, words.figure(total) if total else "")
     return Section(
         id="tail",
         nav="Tail",
         eyebrow="Attribute",
         heading=_heading(name, parts),
         lead=book.headline("attribute"),
-        blocks=(_table(book, name, parts, words.figure(total) if total else ""),),
+        blocks=tuple(block for block in (account, classes.table(book)) if block is not None),
         source=source(
             *said, "Gains do not add: each is what removing that cause alone would buy", artifact=series.artifact
         ),

@@ -65,7 +65,8 @@ def _situation(book: Book) -> str:
     row = arms(book, sla.metric)
     parts = []
     if row.static is not None:
-        where = f"On {primary.slice} traffic" if primary else "In this run"
+        part = primary.slice if primary else book.slice_of(book.series("replay.quantiles"))
+        where = f"On {part} traffic" if part else "In this run"
         parts.append(f"{where} {answers.from_to(row)}, {answers.against_bound(book, row)}.")
     owner = tail.sentence(book)
     if owner:
