@@ -56,6 +56,7 @@ def test_a_stall_owns_the_tail_mostly_through_the_queue() -> None:
     assert value(found, "tail.p95.off_core.gain") == pytest.approx(90)
     assert value(found, "tail.p95.useful.share") == pytest.approx(8 / 103)
     assert value(found, "tail.p95.modelled") == pytest.approx(1)
+    assert value(found, "tail.p95.unprofiled.share") == value(found, "tail.p95.unmodelled.share") == 0
     assert found.headline == (
         "Off-core time owns 92.2 % of the p95 set: of 103 ms on average (typical requests 9.83 ms), 16.7 ms own and "
         "78.3 ms inherited through the queue. Without off-core time alone, p95 would be 8 ms instead of 98 ms."
@@ -120,6 +121,11 @@ def test_groups_and_the_timeline_are_thin_and_complete() -> None:
         members = dict(zip(table.columns[title], table.columns["in_tail"], strict=True))
         assert len(members) <= most
         assert sum(members.values()) == value(found, "tail.p95.requests")  # type: ignore[arg-type]
+    for title, names in (("stream", trace.streams), ("entry", ("entry",))):
+        profile = found.table(f"queue.by_{title}")
+        assert profile is not None
+        assert profile.columns[title] == names
+        assert sum(profile.columns["requests"]) == n  # type: ignore[arg-type]
     waiting, cores = found.table("queue.waiting"), found.table("cores.timeline")
     assert waiting is not None
     assert cores is not None

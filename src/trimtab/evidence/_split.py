@@ -15,6 +15,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from trimtab.domain.noun import NEVER
+from trimtab.domain.trace import Trace
+
 Int = NDArray[np.int64]
 
 
@@ -52,6 +55,17 @@ def apportion(total: Int, weights: Sequence[Int]) -> Iterator[Int]:
         upto = muldiv(total, reached, whole)
         yield upto - given
         given = upto
+
+
+def batch_rows(trace: Trace) -> Int:
+    """Row of each request in the batch table, -1 = it never ran."""
+    wanted, ids = trace.requests["batch"], trace.batches["id"]
+    if ids.size == 0:
+        return np.full(wanted.size, NEVER, dtype=np.int64)
+    order = np.argsort(ids, kind="stable")
+    place = np.minimum(np.searchsorted(ids[order], wanted), ids.size - 1)
+    row: Int = order[place]
+    return np.where((wanted != NEVER) & (ids[row] == wanted), row, NEVER)
 
 
 class Members:

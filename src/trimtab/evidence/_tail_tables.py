@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from trimtab.domain.trace import Trace
 from trimtab.evidence._cuts import batch_ends
 from trimtab.evidence._figures import NS_MS, series
 from trimtab.evidence._latency_tables import table, window_edges
-from trimtab.evidence._split import Int
+from trimtab.evidence._split import Int, batch_rows
 from trimtab.evidence._tail_sets import (
     LABELS,
     TailSet,
@@ -32,6 +31,7 @@ from trimtab.evidence.stats import Floats, quantile
 BANDS = 6
 CURVE_POINTS = 64
 BINS = 200
+WAITS = ("hold", "busy", "dispatch", "unavailable", "occupied")
 S = 1e-9  # ns -> s
 
 Row = dict[str, Any]
@@ -101,13 +101,13 @@ def bands(trace: Trace) -> tuple[Int, list[str]]:
     return code.astype(np.int64), names
 
 
-def windows(trace: Trace) -> tuple[Int, list[str]]:
-    """Windows with equal numbers of requests, named by the second in which they begin."""
+def windows(trace: Trace) -> tuple[Int, list[float]]:
+    """Windows with equal numbers of requests, and the second at which each begins."""
     n = len(trace.requests)
     edges = window_edges(n)
     code: Int = np.searchsorted(edges, np.arange(n), side="right").astype(np.int64) - 1
     start = trace.requests["scheduled"]
-    return code, [f"{start[lo] * S:.1f}" for lo in edges[:-1] if lo < n]
+    return code, [float(start[lo]) * S for lo in edges[:-1] if lo < n]
 
 
 def curves(account: Account, leader: str) -> Iterator[Row]:
@@ -122,20 +122,27 @@ def curves(account: Account, leader: str) -> Iterator[Row]:
             yield {"arm": name, "tail": tail, "latency": float(ordered[k - 1]) * NS_MS}
 
 
-def waits(account: Account, trace: Trace) -> Iterator[Row]:
-    """The queue-wait profile over windows of arrivals, ms; hold apart from busy wait."""
-    edges = window_edges(len(trace.requests))
+def waits(account: Account, code: Int, names: Sequence[Any], title: str) -> Iterator[Row]:
+    """The queue-wait profile of groups of requests, ms: hold apart from busy wait. ``code`` < 0: in no group."""
     ended = account.requests["latency"] != NEVER
-    for lo, hi in itertools.pairwise(edges):
-        rows = np.flatnonzero(ended[lo:hi]) + lo
+    for number, name in enumerate(names):
+        rows = np.flatnonzero(ended & (code == number))
         if not rows.size:
             continue
-        row: Row = {"start": float(trace.requests["scheduled"][lo]) * S, "requests": rows.size}
-        for part in ("hold", "busy", "dispatch", "unavailable", "occupied"):
+        row: Row = {title: name, "requests": rows.size}
+        for part in WAITS:
             values = account.requests[part][rows]
             row[f"{part}_mean"] = float(values.mean()) * NS_MS
             row[f"{part}_p95"] = quantile(values, 0.95) * NS_MS
         yield row
+
+
+def entry_of(trace: Trace, batch_row: Int) -> Int:
+    """The entry that ran each request, into ``Trace.entries``; NEVER = it never ran."""
+    entry = trace.batches["entry"].astype(np.int64)
+    if not entry.size:
+        return np.full(batch_row.size, NEVER, dtype=np.int64)
+    return np.where(batch_row >= 0, entry[np.maximum(batch_row, 0)], NEVER)
 
 
 def waiting(trace: Trace) -> Iterator[Row]:
@@ -198,10 +205,12 @@ def build(
     artifact = f"accounts/{account.run}.parquet"
     ms = {"own": "ms", "inherited": "ms", "share": "share", "p95": "ms"}
     found: list[tuple[str, list[Row], dict[str, str]]] = []
+    code, starts = windows(trace)
+    streams = account.requests["stream"].astype(np.int64), list(trace.streams)
     by = {
-        "stream": (account.requests["stream"].astype(np.int64), list(trace.streams)),
+        "stream": streams,
         "band": bands(trace),
-        "window": windows(trace),
+        "window": (code, [f"{start:.1f}" for start in starts]),
     }
     for each in sets:
         if not each.rows.size:
@@ -211,11 +220,13 @@ def build(
         for title, (code, names) in by.items():
             rows = list(groups(account, each, code, names, title))
             found.append((f"tail.{each.name}.by_{title}", rows, ms))
-    wait_units = {f"{part}_{how}": "ms" for part in ("hold", "busy", "dispatch", "unavailable", "occupied")
-                  for how in ("mean", "p95")}  # fmt: skip
+    wait_units = {"start": "s"} | {f"{part}_{how}": "ms" for part in WAITS for how in ("mean", "p95")}
+    entries = entry_of(trace, batch_rows(trace))
     found += [
         ("tail.quantiles", list(curves(account, leader)), {"tail": "-log10(1-p)", "latency": "ms"}),
-        ("queue.waits", list(waits(account, trace)), {"start": "s"} | wait_units),
+        ("queue.waits", list(waits(account, code, starts, "start")), wait_units),
+        ("queue.by_stream", list(waits(account, *streams, "stream")), wait_units),
+        ("queue.by_entry", list(waits(account, entries, trace.entries, "entry")), wait_units),
         ("queue.waiting", list(waiting(trace)), {"t": "s", "waiting": "requests"}),
         ("cores.timeline", list(cores(account, trace)), {"t": "s", "busy": "share"}),
     ]

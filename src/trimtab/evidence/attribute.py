@@ -37,7 +37,7 @@ from trimtab.evidence._cuts import Timeline, batch_ends, cut
 from trimtab.evidence._model import Model
 from trimtab.evidence._parts import Execution
 from trimtab.evidence._replays import Sets
-from trimtab.evidence._split import Int, Members, apportion, muldiv
+from trimtab.evidence._split import Int, Members, apportion, batch_rows, muldiv
 from trimtab.evidence.story import story
 from trimtab.evidence.tail import findings
 from trimtab.serving.place import PLACE
@@ -96,17 +96,6 @@ def succeeded(trace: Trace) -> NDArray[np.bool_]:
     """Which requests ended well; the others have latency +infinity."""
     ok: NDArray[np.bool_] = (trace.requests["error"] == 0) & (trace.requests["done"] != NEVER)
     return ok
-
-
-def batch_rows(trace: Trace) -> Int:
-    """Row of each request in the batch table, -1 = it never ran."""
-    wanted, ids = trace.requests["batch"], trace.batches["id"]
-    if ids.size == 0:
-        return np.full(wanted.size, NEVER, dtype=np.int64)
-    order = np.argsort(ids, kind="stable")
-    place = np.minimum(np.searchsorted(ids[order], wanted), ids.size - 1)
-    row: Int = order[place]
-    return np.where((wanted != NEVER) & (ids[row] == wanted), row, NEVER)
 
 
 def check_times(trace: Trace, members: Members) -> None:

@@ -49,8 +49,9 @@ from trimtab.evidence.bootstrap import METHOD, paired_quantile, ratio_of_sums
 from trimtab.evidence.fairness import fairness
 from trimtab.evidence.stats import effective_samples, quantile, relaxation_requests
 
-RESAMPLED = 20_000_000  # requests drawn for one interval, at most
-FEWEST = 200
+RESAMPLED = 8_000_000  # requests drawn for one interval, at most
+FEWEST = 100
+ALWAYS = ("unprofiled", "unmodelled")
 
 
 def findings(account: Account, trace: Trace, seed: int = 0) -> Findings:
@@ -104,7 +105,7 @@ def _set_figures(
         f"{name}.excess", (whole - usual) * NS_MS, "ms", samples, note="mean of the set - mean of typical requests"
     )
     for part in parts:
-        if part.total == 0 and part.typical == 0:
+        if part.total == 0 and part.typical == 0 and part.label not in ALWAYS:
             continue
         between = _share_interval(account, found, part.label, seed)
         desk.add(f"{name}.{part.label}.share", part.total / whole, "share", samples, interval=between)
