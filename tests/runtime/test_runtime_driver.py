@@ -16,6 +16,7 @@ from trimtab.runtime.driver import Driver, Outside, Terms
 from trimtab.runtime.link import Gone
 from trimtab.runtime.replay import compiles
 from trimtab.runtime.sample import Sample
+from trimtab.runtime.wire import Compile
 from trimtab.serving.machine import Machine
 from trimtab.serving.record import Recorder
 from trimtab.serving.simulate import simulate
@@ -118,6 +119,23 @@ def test_a_fallen_worker_is_replaced_and_its_request_ends_once() -> None:
         "worker-up", "entry-ready", "worker-down", "worker-up", "entry-ready", "stopped",
     ]  # fmt: skip
     assert list(driver.roster.notes) == ["worker 0: killed by SIGKILL"]
+
+
+def test_a_worker_that_falls_while_another_one_starts_is_admitted_too() -> None:
+    with fake_crew() as crew:
+        crew_send = crew.send
+
+        def send(worker, order):
+            crew_send(worker, order)
+            if worker == 1 and isinstance(order, Compile) and crew.fallen == 0:
+                crew.fallen = 1
+                crew._push(0, Gone("crash", "killed by SIGKILL"))
+
+        crew.fallen = 0
+        crew.send = send
+        trace, why, driver = drive(load([0, 0, 0, 0]), plan_of(workers=2, base_us=1000), crew)
+    assert (why, trace.requests["error"].tolist()) == ("", [0, 0, 0, 0])
+    assert driver.roster.up == [0, 1]
 
 
 def test_an_answer_that_is_overdue_is_a_hang() -> None:

@@ -15,13 +15,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from runtime_kit import CORES, MODEL, load, plan_of, request_of
+from runtime_kit import CORES, JOB, MODEL, load, plan_of, request_of
 
 from trimtab.domain.events import ERROR_KINDS
 from trimtab.domain.trace import MARK_KINDS
 from trimtab.errors import MachineError, RunError, StudyError, UsageError
+from trimtab.runtime import link
 from trimtab.runtime.link import ProcessCrew
 from trimtab.runtime.replay import replay
+from trimtab.runtime.solo import solo
 from trimtab.runtime.worker import Job
 
 
@@ -107,6 +109,29 @@ def test_a_worker_killed_by_hand_is_replaced_in_mid_run(monkeypatch: pytest.Monk
     assert len(started) == 2
     assert "killed by SIGKILL" in trace.run.note
     assert not any(Path(f"/proc/{pid}").exists() for pid in started)
+
+
+def test_a_kill_is_an_out_of_memory_kill_only_where_the_kernel_counted_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fate(kills: list[int | None]) -> str:
+        monkeypatch.setattr(link, "oom_kills", lambda: kills.pop(0))
+        crew = ProcessCrew(JOB, [(CORES[-1],)], 1)
+        crew.start(0)
+        os.kill(crew.pids[0], signal.SIGKILL)
+        ((worker, gone),) = crew.wait(crew.now() + 5_000_000_000)
+        crew.stop()
+        assert worker == 0
+        assert isinstance(gone, link.Gone)
+        return gone.error
+
+    assert fate([7, 8]) == "out-of-memory"
+    assert fate([7, 7]) == "crash"
+    assert fate([None, None]) == "crash"
+
+
+def test_a_worker_is_pinned_before_it_says_hello() -> None:
+    with solo(JOB, CORES[-1]) as worker:
+        assert worker.hello.cores == (CORES[-1],)
+        assert worker.hello.unread == {}
 
 
 def test_an_entry_that_kills_its_worker_every_time_stops_the_start() -> None:

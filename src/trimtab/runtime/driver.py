@@ -131,6 +131,7 @@ class Driver:
         """Serve the workload. Returns why the run ended early; an empty string: it is complete."""
         self.origin = self.crew.now() + LEAD - self.first
         self.sample_at = self.origin + self.first
+        self.roster.admit_waiting()
         why = self._early_end()
         while not why and not self._finished():
             self._use_gap()

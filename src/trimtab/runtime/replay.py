@@ -71,7 +71,7 @@ def replay(request: ReplayRequest, progress: Progress | None = None) -> Trace:
     entries = tuple(request.router.entries)
     recorder = Recorder(request.run, request.workload, entries, request.cores, request.sink)
     crew = ProcessCrew(Job(request.backend, request.model, request.payloads), pins, request.plan.serve.threads)
-    sampler = Sampler({request.driver_core, *request.cores}, lambda: crew.pids.values())
+    sampler = Sampler({request.driver_core, *(core for pin in pins for core in pin)}, lambda: crew.pids.values())
     with pinned({request.driver_core}), _ctrl_c() as interrupt, _stopping(crew, recorder), _no_garbage_collection():
         outside = Outside(sampler.read, progress, interrupt.is_set)
         terms = Terms(round(request.hang_s * 1e9), round(request.prepare_s * 1e9), request.pace)

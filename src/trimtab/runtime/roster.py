@@ -120,7 +120,7 @@ class Roster:
         self._apply(WorkerUp(self._clock(), worker))
 
     def admit_waiting(self) -> None:
-        """Admit every replacement that is ready for it."""
+        """Admit every worker that is ready for it: one that fell while others were still starting."""
         for worker, station in enumerate(self.stations):
             if station.greeted and not station.up:
                 self.admit(worker)

@@ -142,21 +142,23 @@ class Worker:
             gone.close()
 
     def _execute(self, entry: EntryId, executed: Executed, members: tuple[wire.Member, ...]) -> _Outcome:
+        try:
+            arrays = [self._store.get(payload, dims) for payload, dims in members]
+        except Exception as fault:
+            now = self._clock()
+            return _Outcome(now, now, BatchReport(), {}, {}, _kind(fault), _said(fault))
         inputs: Arrays = {}
         outputs: Arrays = {}
         error: ErrorKind = "none"
         message = ""
-        started = assembled = self._clock()
         before = self._counters.begin()
+        started = assembled = self._clock()
         try:
-            arrays = [self._store.get(payload, dims) for payload, dims in members]
-            before = self._counters.begin()
-            started = assembled = self._clock()
             inputs = self._assemble(executed, arrays)
             assembled = self._clock()
             outputs = self._entries[entry].run(inputs)
         except Exception as fault:
-            error, message = _kind(fault, "backend-error"), _said(fault)
+            error, message = _kind(fault), _said(fault)
         ended = self._clock()
         report = self._counters.end(before, assembled - started)
         return _Outcome(started, ended, report, inputs, outputs, error, message)
@@ -202,8 +204,8 @@ def _failure(entry: EntryId, error: Exception, when: str) -> CompileFailure:
     return CompileFailure(entry=entry, kind=kind, message=when + _said(error))
 
 
-def _kind(error: Exception, otherwise: ErrorKind) -> ErrorKind:
-    return "out-of-memory" if isinstance(error, MemoryError) else otherwise
+def _kind(error: Exception) -> ErrorKind:
+    return "out-of-memory" if isinstance(error, MemoryError) else "backend-error"
 
 
 def _said(error: BaseException) -> str:
