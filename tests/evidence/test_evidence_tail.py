@@ -15,6 +15,7 @@ from trimtab.domain.figure import Findings
 from trimtab.domain.trace import Trace
 from trimtab.errors import DataError
 from trimtab.evidence._tail_sets import LABELS, OWNERS, WORDS, inherited, latencies, own, tail_set, typical_rows
+from trimtab.evidence._tail_words import ms
 from trimtab.evidence.attribute import build, findings, story
 
 MS = 1_000_000
@@ -182,6 +183,12 @@ def test_the_set_and_the_typical_requests() -> None:
     assert observed[typical_rows(account)].max() == 28
 
 
+def test_milliseconds_never_have_an_exponent() -> None:
+    assert [ms(value) for value in (0, 740, 12_345, 1_234_500, 999_600_000, 1_140_000_000)] == [
+        "0 ms", "740 ns", "0.0123 ms", "1.23 ms", "1,000 ms", "1,140 ms",
+    ]  # fmt: skip
+
+
 def test_every_label_has_words_and_an_owner() -> None:
     assert set(WORDS) == set(OWNERS) == set(LABELS)
 
@@ -198,5 +205,9 @@ def test_the_story_of_one_request() -> None:
         (1, 1, 4, {"useful": 8}),
     ]
     assert story(account, trace, 3).blockers == ()
+    assert told.sentence == (
+        "Of 15 ns: 8 ns the requests' own useful work, 6 ns queueing behind useful work, 1 ns off-core time. "
+        "It waited 7 ns for a busy worker; 2 batches ran meanwhile."
+    )
     with pytest.raises(DataError, match="there is no request 9"):
         story(account, trace, 9)

@@ -10,8 +10,7 @@ from trimtab.domain.account import BATCH_PARTS, Account
 from trimtab.domain.figure import Figure, Finding
 from trimtab.domain.trace import Trace
 from trimtab.evidence._figures import NS_MS, percent
-from trimtab.evidence._tail_sets import OWNERS, WORDS, Share, TailSet, latencies, leading_cause
-from trimtab.evidence.stats import tail_text
+from trimtab.evidence._tail_sets import OWNERS, WORDS, Share, TailSet, leading_cause
 
 UNEXPLAINED = 0.10
 AMPLIFIED = 4.0
@@ -22,7 +21,7 @@ Figures = Mapping[str, Figure]
 
 def said(account: Account, trace: Trace, found: TailSet, parts: list[Share], figures: Figures) -> list[Finding]:
     """What owns the set, first; then what qualifies it: unexplained time, failures, a queue near saturation."""
-    out = [headline(account, found, parts, figures)]
+    out = [headline(found, parts, figures)]
     out += _unexplained(found, parts)
     if found.failed:
         text = (
@@ -32,13 +31,13 @@ def said(account: Account, trace: Trace, found: TailSet, parts: list[Share], fig
     return out + _amplified(account, trace, found, parts)
 
 
-def headline(account: Account, found: TailSet, parts: list[Share], figures: Figures) -> Finding:
+def headline(found: TailSet, parts: list[Share], figures: Figures) -> Finding:
     """What owns the set, the largest cause where that is useful work, and what removing this cause alone would buy."""
     whole, usual = sum(part.total for part in parts), sum(part.typical for part in parts)
     top, name, leader = max(parts, key=lambda part: part.total), found.name, leading_cause(parts)
     text = (
-        f"{_start(WORDS[top.label])} owns {percent(top.total / whole)} of the {name} set: of {_ms(whole)} on average "
-        f"(typical requests {_ms(usual)}), {_ms(top.own)} own and {_ms(top.inherited)} inherited through the queue"
+        f"{_start(WORDS[top.label])} owns {percent(top.total / whole)} of the {name} set: of {ms(whole)} on average "
+        f"(typical requests {ms(usual)}), {ms(top.own)} own and {ms(top.inherited)} inherited through the queue"
     )
     ids = [f"tail.{name}.{top.label}.share", f"tail.{name}.total"]
     if leader and leader != top.label:
@@ -47,9 +46,8 @@ def headline(account: Account, found: TailSet, parts: list[Share], figures: Figu
         ids.append(f"tail.{name}.{leader}.share")
     gain = figures.get(f"tail.{name}.{leader}.gain")
     if gain is not None and gain.value is not None:
-        before = tail_text(latencies(account) * 1e-9, found.q)
-        after = found.bound * NS_MS - gain.value
-        text += f". Without {WORDS[leader]} alone, {name} would be {after:.3g} ms instead of {before}"
+        after = found.bound - gain.value / NS_MS
+        text += f". Without {WORDS[leader]} alone, {name} would be {ms(after)} instead of {ms(found.bound)}"
         ids.append(gain.id)
     return Finding(text=text + ".", figures=tuple(ids), owner=OWNERS[top.label])
 
@@ -58,8 +56,12 @@ def _start(words: str) -> str:
     return words[0].upper() + words[1:]
 
 
-def _ms(ns: float) -> str:
-    return f"{ns * NS_MS:.3g} ms"
+def ms(ns: float) -> str:
+    """``12.3 ms``, ``1,230 ms``, ``740 ns``: three digits, never an exponent."""
+    value = ns * NS_MS
+    if 0 < abs(ns) < 1000:
+        return f"{ns:.0f} ns"
+    return f"{value:,.0f} ms" if abs(value) >= 999.5 else f"{value:.3g} ms"
 
 
 def _unexplained(found: TailSet, parts: list[Share]) -> list[Finding]:

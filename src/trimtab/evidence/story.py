@@ -14,9 +14,9 @@ from trimtab.domain.noun import NEVER
 from trimtab.domain.trace import Trace
 from trimtab.errors import DataError
 from trimtab.evidence._cuts import BUSY, Timeline, batch_ends
-from trimtab.evidence._figures import NS_MS
 from trimtab.evidence._split import apportion
 from trimtab.evidence._tail_sets import LABELS, WORDS, inherited, own
+from trimtab.evidence._tail_words import ms
 
 MOST_TOLD = 3
 
@@ -83,9 +83,9 @@ def _sentence(account: Account, row: int, blockers: tuple[Blocker, ...]) -> str:
         return "It failed: its latency counts as infinite."
     parts = {label: int(own(account, label)[row] + inherited(account, label)[row]) for label in LABELS}
     largest = sorted((label for label in LABELS if parts[label] > 0), key=lambda label: -parts[label])[:MOST_TOLD]
-    told = ", ".join(f"{parts[label] * NS_MS:.3g} ms {WORDS[label]}" for label in largest)
-    text = f"Of {latency * NS_MS:.3g} ms: {told}."
+    told = ", ".join(f"{ms(parts[label])} {WORDS[label]}" for label in largest)
+    text = f"Of {ms(latency)}: {told}."
     if blockers:
-        waited = int(account.requests["busy"][row]) * NS_MS
-        text += f" It waited {waited:.3g} ms for a busy worker; {len(blockers)} batches ran meanwhile."
+        waited = ms(int(account.requests["busy"][row]))
+        text += f" It waited {waited} for a busy worker; {len(blockers)} batches ran meanwhile."
     return text
