@@ -78,10 +78,10 @@ def test_a_profile_keeps_every_sample_and_the_first_run_apart() -> None:
     [
         ({"fail_compile": "no such operator"}, "compiler-error"),
         ({"crash_on_batch": "width=60"}, "crash"),
-        ({"hang_on_batch": "width=60"}, "timeout"),
-        ({"error_on_batch": "width=60"}, "compiler-error"),
-        ({"out_of_memory_on_batch": "width=60"}, "out-of-memory"),
-        ({"bad_output_on_batch": "width=60"}, "quality"),
+        pytest.param({"hang_on_batch": "width=60"}, "timeout", marks=pytest.mark.slow),
+        pytest.param({"error_on_batch": "width=60"}, "compiler-error", marks=pytest.mark.slow),
+        pytest.param({"out_of_memory_on_batch": "width=60"}, "out-of-memory", marks=pytest.mark.slow),
+        pytest.param({"bad_output_on_batch": "width=60"}, "quality", marks=pytest.mark.slow),
     ],
 )
 def test_what_cannot_be_profiled_is_a_failure_with_its_kind(option: dict[str, str], kind: str) -> None:
