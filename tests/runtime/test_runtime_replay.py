@@ -18,7 +18,7 @@ from runtime_kit import CORES, JOB, MODEL, load, plan_of, request_of
 from trimtab.domain.events import ERROR_KINDS
 from trimtab.domain.trace import MARK_KINDS
 from trimtab.errors import MachineError, RunError, StudyError, UsageError
-from trimtab.runtime import link
+from trimtab.runtime import link, wire
 from trimtab.runtime.link import ProcessCrew
 from trimtab.runtime.replay import replay
 from trimtab.runtime.solo import solo
