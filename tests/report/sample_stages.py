@@ -54,10 +54,19 @@ def compiled() -> Findings:
         headline=texts[0],
         findings=tuple(Finding(text=text, owner="compiler") for text in texts),
         series=(
+            series("compile.quality", [_quality("today", 0.99, 0.94, "bf16 87%, f32 13%")], "quality"),
             series("compile.entries", entries), series("compile.shapes", shapes), series("compile.kernels", kernels),
             series("compile.precision", precision), series("compile.failures", failed),
         ),
     )  # fmt: skip
+
+
+def _quality(plan: str, value: float, worst: float, executed: str) -> dict[str, Cell]:
+    return {
+        "plan": plan, "metric": "argmax-agreement", "value": value, "floor": 0.97,
+        "status": "pass" if value >= 0.97 else "fail", "worst": worst, "worst_width": 913, "samples": 24,
+        "payloads": "rendered", "executed": executed,
+    }  # fmt: skip
 
 
 def retuned() -> Findings:
@@ -121,6 +130,7 @@ def retuned() -> Findings:
         headline="Add padded entries 160, 288, 512 and 960, and warm each at start: p95 −43 % on the tune slice.",
         figures=figures,
         series=(
+            series("retune.quality", [_quality("int8", 0.83, 0.41, "int8 100%")], "quality"),
             series("retune.candidates", candidates), series("retune.buckets", buckets),
             series("retune.cores", cores, scope="tune", note="more cores than were replayed are extrapolated"),
         ),

@@ -91,7 +91,7 @@ def test_a_packet_that_has_just_begun_is_a_title() -> None:
         title="ocr-receipts: trimtab report",
         opening=None,
         sections=(),
-        rail=("ocr-receipts", "invented recogniser r14"),
+        rail=("ocr-receipts", "model invented recogniser r14"),
     )
 
 
@@ -118,6 +118,7 @@ def test_headings_are_findings() -> None:
         "shapes": f"Warm batches keep 93{G}% of what the profile promised; batches ran 2.1{G}% longer in sum.",
         "queue": f"Batches kept core 1 busy for 68{G}% of the time.",
         "compile": "5 entries of 3 plans compiled in 6.1 s and 240 MiB; 1 failed.",
+        "quality": "The answers of int8 leave the floor.",
         "simulation": f"The simulation puts p95 4.7{G}% below the replay, inside the noise of the replays.",
         "candidates": (
             "Add padded entries 160, 288, 512 and 960, and warm each at start: p95 −43 % on the tune slice."
@@ -155,16 +156,42 @@ def test_what_touches_the_floor_is_hollow_and_what_failed_is_marked() -> None:
     heat = part(page, "validation").blocks[0]
     assert isinstance(heat, Grid)
     looks = {row.cells[0].text: (row.cells[1].text, row.cells[1].look, row.cells[1].glyph) for row in heat.rows}
-    assert looks["Held-out, p95"] == ("−43", "pass primary strongly", "")
-    assert looks["Held-out, p50"] == ("−15", "pass must", "")
-    assert looks["Stream client-3, p95"] == ("−5", "open", "open")
+    assert looks["Held-out, p95"] == ("−43", "heat pass primary strongly", "")
+    assert looks["Held-out, p50"] == ("−15", "heat pass must", "")
+    assert looks["Stream client-3, p95"] == ("−5", "heat open", "open")
     cold_start = heat.rows[0].cells[2]
-    assert (cold_start.text, cold_start.look, cold_start.glyph) == ("+12", "fail", "fail")
+    assert (cold_start.text, cold_start.look, cold_start.glyph) == ("+12", "heat fail", "fail")
     candidates = part(page, "candidates").blocks[0]
     assert isinstance(candidates, Grid)
     batch = next(row for row in candidates.rows if row.cells[0].sub == "batch-4").cells[1].strip
     assert batch is not None
     assert [mark.look for mark in batch.marks if mark.form == "dot"] == ["simulated open"]
+
+
+def test_with_one_condition_each_cell_has_a_row_with_its_interval_and_reason() -> None:
+    record = sample.ship()
+    assert record.verdict is not None
+    cells = tuple(cell for cell in record.verdict.cells if cell.condition == "as recorded")
+    grid = part(view(replace(record, verdict=replace(record.verdict, cells=cells))), "validation").blocks[0]
+    assert isinstance(grid, Grid)
+    assert not grid.heat
+    assert [cell.text for cell in grid.rows[0].cells] == [
+        "Held-out, p95", "−43", "", f"72.4{G}ms", f"41.2{G}ms", f"±6{G}%", "", ""
+    ]  # fmt: skip
+    undecided = grid.rows[4].cells[2].strip
+    assert undecided is not None
+    assert [mark.look for mark in undecided.marks if mark.form == "dot"] == ["open"]
+
+
+def test_quality_stands_beside_the_precision_that_was_executed() -> None:
+    section = part(view(sample.ship()), "quality")
+    assert section.heading == "The answers of int8 leave the floor."
+    grid = section.blocks[0]
+    assert isinstance(grid, Grid)
+    assert [[cell.text for cell in row.cells] for row in grid.rows] == [
+        ["today", "argmax-agreement", f"99{G}%", f"94{G}%", f"97{G}%", "holds", "bf16 87%, f32 13%", "24", "rendered"],
+        ["int8", "argmax-agreement", f"83{G}%", f"41{G}%", f"97{G}%", "fails", "int8 100%", "24", "rendered"],
+    ]
 
 
 def test_held_out_and_tune_figures_never_share_a_table() -> None:

@@ -29,8 +29,10 @@ class Arms(Noun, frozen=True, kw_only=True):
 
 
 def unit_of(metric: str) -> str:
-    """Latencies are stored in ms, peak memory in MiB, everything else as a share."""
-    return "ms" if metric in PERCENTILES else "MiB" if metric == "memory" else "share"
+    """Latencies are stored in ms, peak memory in MiB, an error in the output's own unit, everything else as a share."""
+    if metric in PERCENTILES:
+        return "ms"
+    return {"memory": "MiB", "max-error": "", "cosine": ""}.get(metric, "share")
 
 
 def arms(book: Book, metric: str) -> Arms:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from trimtab.domain.packet import Record
+from trimtab.report import words
 from trimtab.report.book import Book
 from trimtab.report.page import Page, Section
 from trimtab.report.sections import (
@@ -17,6 +18,7 @@ from trimtab.report.sections import (
     envelope,
     latency,
     provenance,
+    quality,
     queue,
     score,
     shapes,
@@ -34,6 +36,7 @@ SECTIONS: tuple[Callable[[Book], Section | None], ...] = (
     shapes.section,
     queue.section,
     compiled.section,
+    quality.section,
     simulation.section,
     candidates.section,
     validation.section,
@@ -60,9 +63,9 @@ def view(record: Record) -> Page:
 
 
 def _rail(record: Record) -> tuple[str, ...]:
-    facts = [record.study.name, record.study.model.revision]
+    facts = [record.study.name, f"model {record.study.model.revision}"]
     if record.verdict is not None:
         facts.append("unsigned")
     if record.manifest is not None:
-        facts += [record.manifest.created, f"trimtab {record.manifest.trimtab}"]
+        facts += [words.moment(record.manifest.created), f"trimtab {record.manifest.trimtab}"]
     return tuple(fact for fact in facts if fact)

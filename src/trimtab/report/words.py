@@ -28,9 +28,11 @@ def number(value: float | None, half_width: float | None = None) -> str:
         return "∞" if value > 0 else f"{MINUS}∞"
     digits = _decimals(value, half_width)
     said = f"{abs(value):,.{digits}f}"
+    if not said.strip("0.,"):
+        return "0"
     if half_width is None and "." in said:
         said = said.rstrip("0").rstrip(".")
-    return f"{MINUS}{said}" if value < 0 and said.strip("0.,") else said
+    return f"{MINUS}{said}" if value < 0 else said
 
 
 def _decimals(value: float, half_width: float | None) -> int:
@@ -147,10 +149,14 @@ def memory(size: float) -> str:
     return f"{number(size / 2**20)}{GAP}MiB"
 
 
-def many(amount: int, one: str, more: str = "") -> str:
+def amount(number_of: int) -> str:
+    """``no``, ``three``, ``1,240``."""
+    return SMALL[number_of] if number_of < len(SMALL) else count(number_of)
+
+
+def many(number_of: int, one: str, more: str = "") -> str:
     """``three entries``, ``one entry``, ``1,240 entries``."""
-    noun = one if amount == 1 else more or f"{one}s"
-    return f"{SMALL[amount] if amount < len(SMALL) else count(amount)} {noun}"
+    return f"{amount(number_of)} {one if number_of == 1 else more or f'{one}s'}"
 
 
 def short(name: str, most: int = 16) -> str:
@@ -163,6 +169,12 @@ def listed(parts: tuple[str, ...] | list[str], last: str = "and") -> str:
     if len(parts) < 2:
         return "".join(parts)
     return f"{', '.join(parts[:-1])} {last} {parts[-1]}"
+
+
+def moment(iso: str) -> str:
+    """``2026-11-30T10:00:00Z`` as a reader writes it, to the minute."""
+    zone = "UTC" if iso.endswith(("Z", "+00:00")) else ""
+    return f"{iso[:10]} {iso[11:16]} {zone}".strip()
 
 
 def opened(sentence: str) -> str:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from trimtab.report import words
 from trimtab.report.arms import Scale, scale
 from trimtab.report.book import Book, Values, each, real
-from trimtab.report.page import Cell, Column, Grid, Mark, Row, Strip
+from trimtab.report.page import Block, Cell, Column, Grid, Mark, Prose, Row, Strip
 from trimtab.report.palette import cause, cause_look
 
 
-def table(book: Book) -> Grid | None:
+def blocks(book: Book) -> tuple[Block, ...]:
     """The stored classification, leading class first."""
     series = book.series("attribute.classes", "classify.classes")
     if series is None:
-        return None
+        return ()
     rows = list(each(series))
     to = scale([real(row.get(key)) for row in rows for key in ("share", "lo", "hi")])
     columns = (
@@ -22,10 +22,11 @@ def table(book: Book) -> Grid | None:
         Column(label=""),
         Column(label="Owner"),
         Column(label="What proves it"),
-        Column(label="Ruled out"),
     )
     made = tuple(_row(row, to, strong=at == 0) for at, row in enumerate(rows))
-    return Grid(columns=columns, rows=made, title="Classification")
+    out = list(dict.fromkeys(str(row["ruled_out"]) for row in rows if row.get("ruled_out")))
+    told: tuple[Block, ...] = (Prose(paragraphs=(("Ruled out:", words.ended("; ".join(out))),)),) if out else ()
+    return (Grid(columns=columns, rows=made, title="Classification"), *told)
 
 
 def _row(row: Values, to: Scale, *, strong: bool) -> Row:
@@ -40,7 +41,6 @@ def _row(row: Values, to: Scale, *, strong: bool) -> Row:
             Cell(strip=_strip(to, name, share, lo, hi)) if share is not None else Cell(),
             Cell(text=words.opened(str(row.get("owner") or ""))),
             Cell(text=str(row.get("evidence") or "")),
-            Cell(text=str(row.get("ruled_out") or ""), look="muted"),
         ),
         strong=strong,
     )

@@ -111,7 +111,8 @@ def _row(book: Book, row: Arms, to: Scale, pair: bool, primary: str) -> Row:
 
 def _reach(row: Arms) -> list[float | None]:
     ends = [row.interval.lo, row.interval.hi] if row.interval else []
-    floor = [row.floor, -row.floor] if row.floor is not None else []
+    far = max([abs(row.change or 0.0), *(abs(end) for end in ends)]) * 1.5
+    floor = [min(row.floor, far), -min(row.floor, far)] if row.floor is not None else []
     return [row.change, *ends, *floor] if row.change is not None else []
 
 

@@ -93,7 +93,7 @@ def _run(run: RunInfo) -> Row:
 def owners(book: Book) -> Section | None:
     """Who answers for what. Nothing here is signed, and it says so."""
     named = book.record.study.owners
-    if book.record.verdict is None or not named:
+    if book.record.verdict is None:
         return None
     asked = book.record.study.signoff.require
     columns = (
@@ -145,7 +145,9 @@ def reproduce(book: Book) -> Section | None:
         eyebrow="Packet",
         heading="Check it, or run it again from its seeds.",
         blocks=(Code(lines=lines),),
-        source=source(f"Packet schema {manifest.packet_schema}, trimtab {manifest.trimtab}, {manifest.created}"),
+        source=source(
+            f"Packet schema {manifest.packet_schema}, trimtab {manifest.trimtab}, {words.moment(manifest.created)}"
+        ),
     )
 
 

@@ -101,6 +101,8 @@ def _sweep(buckets: Series) -> Panels | None:
     ]
     if not data:
         return None
+    known = [float(point["x"]) for point in data if point["family"] == "fitted"]  # type: ignore[arg-type]
+    data = [point for point in data if float(point["x"]) <= 2 * max(known, default=8.0)]  # type: ignore[arg-type]
     most = max(float(point["x"]) for point in data)  # type: ignore[arg-type]
     top = max(float(point["y"]) for point in data) * 1.08  # type: ignore[arg-type]
     where = marks.x("x", domain=(0.5, most + 0.5), tickMinStep=1, format="d", title="padded entries")

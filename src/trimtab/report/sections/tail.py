@@ -23,6 +23,9 @@ REMARKS = {
     "unmodelled": "not attributable",
     "unprofiled": "profile these shapes first",
 }
+FINE = 0.005
+"""Parts are printed as fine as this share of the whole: nobody decides on less."""
+
 GAP = 0.03
 LEAST = 0.12
 """Shares of the strip: between typical and tail, and at least for typical, so that both headings have room."""
@@ -166,7 +169,7 @@ def section(book: Book) -> Section | None:
         eyebrow="Attribute",
         heading=_heading(name, parts),
         lead=book.headline("attribute"),
-        blocks=tuple(block for block in (account, classes.table(book)) if block is not None),
+        blocks=(account, *classes.blocks(book)),
         source=source(
             *said, "Gains do not add: each is what removing that cause alone would buy", artifact=series.artifact
         ),
@@ -202,7 +205,7 @@ def _table(book: Book, name: str, parts: list[Part], total: str) -> Grid:
     rows, at, before = [], lead, 0.0
     owner = _owner(parts)
     for part in parts:
-        cells = _cells(part, to, (before, at), gains, edge, part is owner)
+        cells = _cells(part, to, (before, at), gains, edge, whole * FINE, part is owner)
         rows.append(Row(cells=cells, strong=part is owner))
         before, at = before + max(part.typical, 0.0), at + part.size
     rows.append(
@@ -233,15 +236,21 @@ def _floor(book: Book, name: str) -> float | None:
 
 
 def _cells(
-    part: Part, to: Scale, start: tuple[float, float], gains: Scale, edge: float | None, leads: bool
+    part: Part,
+    to: Scale,
+    start: tuple[float, float],
+    gains: Scale,
+    edge: float | None,
+    fine: float,
+    leads: bool,
 ) -> tuple[Cell, ...]:
     width = _half(part)
     return (
         Cell(text=cause_label(part.cause)),
         Cell(strip=_waterfall(part, to, start, leads)),
-        Cell(text=words.number(part.own)),
-        Cell(text=words.number(part.inherited)),
-        Cell(text=words.percent(part.share)),
+        Cell(text=words.number(part.own, fine)),
+        Cell(text=words.number(part.inherited, fine)),
+        Cell(text=words.percent(part.share, FINE)),
         Cell(strip=_gain_strip(part, gains, edge)),
         Cell(text=words.number(part.gain, width) if part.gain is not None else "", look="" if leads else "muted"),
     )

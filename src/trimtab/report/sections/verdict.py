@@ -75,9 +75,11 @@ def _situation(book: Book) -> str:
 
 
 def _open_cells(verdict: Verdict) -> str:
-    """Where it fails and where it is open, in words."""
-    failing = [_named(cell) for cell in verdict.cells if cell.status == "fail"]
-    undecided = [_named(cell) for cell in verdict.cells if cell.status == "inconclusive"]
+    """Where it fails and where it is open, in words; a hold has named what decided it already."""
+    said = verdict.deciding if verdict.decision == "hold" else ()
+    rest = [cell for cell in verdict.cells if cell.id not in said]
+    failing = [_named(cell) for cell in rest if cell.status == "fail"]
+    undecided = [_named(cell) for cell in rest if cell.status == "inconclusive"]
     parts = []
     if failing:
         parts.append(f"The change fails for {words.listed(_few(failing))}.")

@@ -56,7 +56,7 @@ def _missed(book: Book, data: list[Datum], base: Base) -> Panel | None:
         "score-missed", layers, base.height(132), "Share of requests slower than the bound, by window", base.room
     )
     lines = (Line(text=book.baseline.id, swatch="line static"),)
-    return Panel(label=sla.metric, sub=f"slower than {words.number(sla.bound_ms)} ms", chart=chart, lines=lines)
+    return Panel(label="Late requests", sub=f"slower than {words.number(sla.bound_ms)} ms", chart=chart, lines=lines)
 
 
 def _accuracy(data: list[Datum], base: Base) -> Panel | None:
