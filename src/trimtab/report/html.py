@@ -15,7 +15,6 @@ from importlib.resources import files
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
 
 from trimtab.report import marks, palette
 from trimtab.report.page import Answer, Block, Chart, Page
@@ -34,9 +33,9 @@ def render(page: Page) -> str:
         .render(
             page=page,
             policy=policy(scripts, style),
-            style=Markup(style),
-            scripts=[Markup(script) for script in scripts],
-            charts=Markup(as_json({"config": marks.config(), "charts": charts})),
+            style=style,
+            scripts=scripts,
+            charts=as_json({"config": marks.config(), "charts": charts}),
             causes=tuple(palette.CAUSES),
         )
     )
