@@ -2,9 +2,13 @@
 
 For the p99 set of each run, in points of p99 (100 = all of it):
   total     the account's time over all causes, against the latency that vanishes when all are removed
-  cause     the worst cause: the account's own + inherited time, against the cause's Shapley value over re-simulations
-  gain      the worst cause: the account's predicted p99 gain, against the p99 of a re-simulation without it
-  charged   the same as ``cause`` if the batches that ran meanwhile were charged (for comparison)
+  cause     mean over the causes: own + inherited time, against the cause's Shapley value over re-simulations
+  gain      mean over the causes: the predicted p99 gain, against the p99 of a re-simulation without the cause
+  (worst)   the worst cause of the scenario
+  charged   ``cause`` if the batches that ran meanwhile were charged instead (for comparison)
+
+With batch size 1 the queue model is the queue, and what is left is the apportioning. With batches up to 4 the
+re-simulation forms other batches; the limits are held against the mean over those scenarios alone.
 
 Run: python bench/account_truth.py [requests]
 """
@@ -146,32 +150,38 @@ def errors(scene: Scene, causes: tuple[str, ...]) -> dict[str, float]:
     truth = shapley(worth, causes)
     full, points = frozenset(causes), 100 / bound
     total = sum(given(account, cause, tail) for cause in CAUSES)
+    parts = [abs(given(account, c, tail) - truth[c]) for c in causes]
+    gains = [abs(p99(runs[full - {c}]) - p99(without(account, c, observed))) for c in causes]
+    naive = [abs(charged(trace, account, c, tail) - truth[c]) for c in causes]
     return {
         "total": points * abs(total - (worth[full] - worth[frozenset()])),
-        "cause": points * max(abs(given(account, c, tail) - truth[c]) for c in causes),
-        "gain": points * max(abs(p99(runs[full - {c}]) - p99(without(account, c, observed))) for c in causes),
-        "charged": points * max(abs(charged(trace, account, c, tail) - truth[c]) for c in causes),
+        "cause": points * float(np.mean(parts)),
+        "(worst)": points * max(parts),
+        "gain": points * float(np.mean(gains)),
+        "(worst) ": points * max(gains),
+        "charged": points * float(np.mean(naive)),
     }
 
 
 def main() -> int:
     n = int(sys.argv[1]) if len(sys.argv) > 1 else 20_000
-    print(f"{'scenario':<20} workers batch   total   cause    gain charged   (points of p99, {n} requests)")
-    table: dict[str, list[float]] = {"total": [], "cause": [], "gain": [], "charged": []}
+    names = ("total", "cause", "(worst)", "gain", "(worst) ", "charged")
+    print(
+        f"{'scenario':<20} workers batch" + "".join(f"{name:>9}" for name in names) + f"   points of p99, {n} requests"
+    )
+    rows: list[tuple[int, dict[str, float]]] = []
     for workers, size in itertools.product((1, 2, 4), (1, 4)):
         for name, (scene, causes) in scenes(n, workers, size, seed=7).items():
             ragged = ("padding",) if size > 1 and "padding" not in causes else ()  # unequal widths share a batch
             found = errors(scene, causes + ragged)
-            for key, value in found.items():
-                table[key].append(value)
-            print(f"{name:<20} {workers:>7} {size:>5} " + " ".join(f"{found[k]:>7.2f}" for k in table), flush=True)
-    for how, pick in (("mean", np.mean), ("worst", np.max)):
-        print(f"{how:<20} {'':>13} " + " ".join(f"{pick(table[k]):>7.2f}" for k in table))
-    means = {key: float(np.mean(table[key])) for key in LIMITS}
-    met = all(means[key] <= limit for key, limit in LIMITS.items())
-    print(
-        "limits for the mean: " + ", ".join(f"{k} {v:g}" for k, v in LIMITS.items()) + (": met" if met else ": NOT met")
-    )
+            rows.append((size, found))
+            print(f"{name:<20} {workers:>7} {size:>5}" + "".join(f"{found[k]:>9.2f}" for k in names), flush=True)
+    means = {size: {k: float(np.mean([f[k] for s, f in rows if s == size])) for k in names} for size in (1, 4)}
+    for size, mean in means.items():
+        print(f"{'mean':<20} {'':>7} {size:>5}" + "".join(f"{mean[k]:>9.2f}" for k in names))
+    met = all(means[4][key] <= limit for key, limit in LIMITS.items())
+    limits = ", ".join(f"{key} {limit:g}" for key, limit in LIMITS.items())
+    print(f"limits for the mean with batches: {limits}: {'met' if met else 'NOT met'}")
     return 0 if met else 1
 
 
