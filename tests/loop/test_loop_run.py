@@ -1,0 +1,128 @@
+"""The whole loop in fresh processes: complete, resumable, loses nothing when killed. Null backend: plumbing only."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from loop_kit import STUDY, write_study
+
+from trimtab.domain.packet import STAGES
+from trimtab.store.packet import Packet, load_record, verify
+
+pytestmark = pytest.mark.slow
+
+MISSING_CORES = {0, 1} - os.sched_getaffinity(0)
+
+
+def trimtab(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "trimtab", *map(str, arguments)], capture_output=True, text=True, timeout=300
+    )
+
+
+@pytest.fixture(autouse=True)
+def _two_cores() -> None:
+    if MISSING_CORES:
+        pytest.skip("needs cores 0 and 1")
+
+
+@pytest.fixture(scope="module")
+def packet(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("run")
+    done = trimtab("run", write_study(folder), "--out", folder / "packet")
+    assert done.returncode == 0, done.stderr
+    assert "report:" in done.stdout
+    return folder / "packet"
+
+
+def test_a_run_leaves_a_complete_packet_whose_hashes_verify(packet: Path) -> None:
+    record = load_record(packet)
+    assert [stage for stage in STAGES if stage in record.findings] == list(STAGES[:-2])
+    assert record.verdict is not None
+    assert record.proposal is not None
+    assert verify(packet) == []
+    assert (packet / "report.html").stat().st_size > 100_000
+    assert trimtab("verify", packet).returncode == 0
+
+
+def test_every_request_ended_once_and_latency_counts_from_the_schedule(packet: Path) -> None:
+    trace = Packet(packet).read_trace("tune-today-1")
+    assert trace.run.source == "measured"
+    assert (trace.requests["error"] == 0).all()
+    assert (trace.requests["done"] >= trace.requests["scheduled"]).all()
+
+
+def test_a_second_run_repeats_nothing(packet: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in (packet / "traces").rglob("*.parquet")}
+    again = trimtab("run", packet.parent / "study.toml", "--out", packet, "--json")
+    assert again.returncode == 0, again.stderr
+    told = json.loads(again.stdout)
+    assert (told["ran"], told["reused"]) == ([], list(STAGES))
+    assert {path: path.stat().st_mtime_ns for path in (packet / "traces").rglob("*.parquet")} == before
+
+
+def test_one_altered_byte_is_found(packet: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    subprocess.run(["cp", "-r", packet, copy], check=True)
+    victim = copy / "verdict.json"
+    victim.write_bytes(victim.read_bytes().replace(b"h", b"H", 1))
+    told = trimtab("verify", copy)
+    assert told.returncode == 8
+    assert "verdict.json" in told.stdout
+
+
+def test_a_verb_prints_its_stage_for_people_and_as_json(packet: Path) -> None:
+    study = packet.parent / "study.toml"
+    people = trimtab("score", study, "--out", packet)
+    assert people.returncode == 0
+    assert "score.mapping_accuracy" in people.stdout
+    told = json.loads(trimtab("attribute", study, "--out", packet, "--json").stdout)
+    assert list(told["findings"]) == ["attribute"]
+
+
+def test_killed_at_three_random_moments_and_started_again_ends_complete(tmp_path: Path) -> None:
+    study, out = write_study(tmp_path), tmp_path / "packet"
+    moments = random.Random(11)
+    for _ in range(3):
+        run = subprocess.Popen(
+            [sys.executable, "-m", "trimtab", "run", str(study), "--out", str(out)],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        time.sleep(moments.uniform(2.0, 9.0))
+        run.send_signal(signal.SIGKILL)
+        run.wait()
+    done = trimtab("run", study, "--out", out)
+    assert done.returncode == 0, done.stderr
+    record = load_record(out)
+    assert record.verdict is not None
+    assert verify(out) == []
+    assert not list((out / ".progress").glob("*.rows")), "telemetry of a killed run was left unused"
+
+
+def test_an_interrupt_keeps_the_trace_so_far(tmp_path: Path) -> None:
+    study = write_study(tmp_path, STUDY.replace("replay_s = 1.2", "replay_s = 2.0"))
+    out = tmp_path / "packet"
+    run = subprocess.Popen(
+        [sys.executable, "-m", "trimtab", "run", str(study), "--out", str(out)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    while not any(log.stat().st_size for log in out.glob(".progress/*.rows")):
+        assert run.poll() is None, "the run ended before a replay had logged anything"
+        time.sleep(0.02)
+    run.send_signal(signal.SIGINT)
+    assert run.wait() == 130
+    cut = [path for path in (out / "traces").iterdir() if ".cut" in path.name]
+    assert len(cut) == 1
+    trace = Packet(out).read_trace(cut[0].name)
+    assert not trace.run.complete
+    assert (trace.requests["error"] == 0).any()
