@@ -46,7 +46,7 @@ CASES = [
         '[[workload.slices]]\nname = "void"\nstreams = ["nobody"]\n\n[workload.arrivals]',
         DATA,
         "void",
-    ),  # noqa: E501
+    ),
     ("no time for a replay", "replay_s = 1.2", "replay_s = 0.01", STUDY_, "budget.time"),
 ]
 
