@@ -29,7 +29,6 @@ def build(traces: Sequence[Trace], latencies: Sequence[Floats], sla: Sla) -> tup
     pairs = list(zip(traces, latencies, strict=True))
     makers = {
         "replay.runs": ([r for t, x in pairs for r in _run(t, x, sla)], {"p50": "ms", "p95": "ms", "p99": "ms"}),
-        "replay.quantiles": ([r for t, x in pairs for r in _curve(t, x)], {"tail": "-log10(1-p)", "latency": "ms"}),
         "replay.over_time": (
             [r for t, x in pairs for r in _windows(t, x, sla)],
             {"start": "s", "p50": "ms", "p95": "ms", "miss_rate": "share"},
@@ -42,7 +41,14 @@ def build(traces: Sequence[Trace], latencies: Sequence[Floats], sla: Sla) -> tup
         "replay.failures": ([r for t, x in pairs for r in _failures(t, x)], {}),
         "replay.slip": ([r for t, _ in pairs for r in _slip(t)], {"p50": "ms", "p95": "ms", "p99": "ms", "max": "ms"}),
     }
-    return tuple(series(name, table(rows), units, "traces") for name, (rows, units) in makers.items() if rows)
+    made = [series(name, table(rows), units, "traces") for name, (rows, units) in makers.items() if rows]
+    return (*made, *curves("replay.quantiles", traces, latencies))
+
+
+def curves(name: str, traces: Sequence[Trace], latencies: Sequence[Floats]) -> tuple[Series, ...]:
+    """The quantile curve of each run, as one series; none where nothing was scheduled."""
+    rows = [row for trace, seconds in zip(traces, latencies, strict=True) for row in _curve(trace, seconds)]
+    return (series(name, table(rows), {"tail": "-log10(1-p)", "latency": "ms"}, "traces"),) if rows else ()
 
 
 def table(rows: Sequence[Row]) -> dict[str, list[Any]]:

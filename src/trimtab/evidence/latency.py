@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimtab.domain.events import ERROR_KINDS
-from trimtab.domain.figure import Figure, Finding, Findings, Interval
+from trimtab.domain.figure import Figure, Finding, Findings, Interval, Series
 from trimtab.domain.study import Sla
 from trimtab.domain.trace import Trace
 from trimtab.evidence import _latency_tables as tables
@@ -71,6 +71,11 @@ def over_replays(values: Sequence[float]) -> tuple[float, Interval | None]:
     level = 0.95 if ranks else 1 - 2.0 ** (1 - x.size)
     method = f"order statistics over {x.size} fresh replays"
     return middle, Interval(lo=float(x[r - 1]), hi=float(x[s - 1]), level=level, method=method)
+
+
+def curves(name: str, traces: Sequence[Trace], sla: Sla) -> tuple[Series, ...]:
+    """The quantile curves of ``traces`` on the tail-weighted axis -log10(1 - p), as a series called ``name``."""
+    return tables.curves(name, traces, [latencies(trace, sla) for trace in traces])
 
 
 def findings(traces: Sequence[Trace], sla: Sla) -> Findings:

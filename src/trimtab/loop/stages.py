@@ -86,8 +86,9 @@ def compile_(ctx: Context) -> Findings:
     return _with_series(found, quality.summaries(ctx, [baseline], "compile"))
 
 
-def _with_series(found: Findings, extra: Series | None) -> Findings:
-    return found if extra is None else msgspec.structs.replace(found, series=(*found.series, extra))
+def _with_series(found: Findings, *extra: Series | None) -> Findings:
+    more = tuple(series for series in extra if series is not None)
+    return msgspec.structs.replace(found, series=(*found.series, *more))
 
 
 def _require(ctx: Context, baseline: Plan) -> None:
@@ -242,8 +243,12 @@ def _sizing(ctx: Context, tune: Workload, chosen: Plan) -> size.Sizing:
 
 def validate(ctx: Context) -> Findings:
     """R21: baseline and candidate in turn on held-out traffic."""
-    found = _matrix(ctx)
-    return findings.validate(found, "traces")
+    found = findings.validate(_matrix(ctx), "traces")
+    chosen = _choice(ctx).move
+    if chosen.kind == moves.NO_CHANGE:
+        return found
+    traces = [trace for arm in _held_out(ctx, chosen.plan).values() for trace in arm]
+    return _with_series(found, *latency.curves("validate.quantiles", traces, ctx.study.sla))
 
 
 def _matrix(ctx: Context) -> matrix.Matrix:
@@ -254,9 +259,14 @@ def _matrix(ctx: Context) -> matrix.Matrix:
 
 
 def _arms(ctx: Context, chosen: Plan) -> arms.Arms:
-    baseline = ctx.study.baseline
-    found = runs.in_turn(ctx, [baseline, chosen], HELD_OUT, ctx.schedule.replays, label=HELD_OUT, stage="validate")
-    return arms.arms_of(arms.AS_RECORDED, found[baseline.id], found[chosen.id])
+    found = _held_out(ctx, chosen)
+    return arms.arms_of(arms.AS_RECORDED, found[ctx.study.baseline.id], found[chosen.id])
+
+
+def _held_out(ctx: Context, chosen: Plan) -> dict[str, list[Trace]]:
+    """Both plans on the held-out slice, in turn."""
+    plans = [ctx.study.baseline, chosen]
+    return runs.in_turn(ctx, plans, HELD_OUT, ctx.schedule.replays, label=HELD_OUT, stage="validate")
 
 
 def _choice(ctx: Context) -> Proposal:
