@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from trimtab.domain.events import Dispatch
 from trimtab.domain.plan import Entry
-from trimtab.domain.profile import CompileOptions, CompileProfile, Inspection, ShapeTiming
+from trimtab.domain.profile import CompileOptions, CompileProfile, FirstRun, Inspection, ShapeTiming
 from trimtab.errors import DataError
 from trimtab.mapping.cost import CostModel, ProfileService, unit_draws
 
@@ -108,6 +109,16 @@ def test_the_excess_of_a_first_run_is_that_of_the_nearest_point() -> None:
     assert costs.expected("d", (1, 140), True) == 1460 + 8000
     assert costs.expected("d", (1, 140), False) == 1460
     assert costs.expected("d", (1, 40), True) == 0  # no promise is no promise
+
+
+def test_new_shapes_that_were_run_say_what_a_first_run_costs() -> None:
+    met = tuple(FirstRun(executed=(1, at), ns=ns) for at, ns in ((150, 1950), (300, 3950), (200, 1900)))
+    known = msgspec.structs.replace(profile(LINE, first={(1, 100): 9100}), first_runs=met)
+    costs = CostModel.from_profiles([known], [dynamic((50,), (500,))])
+    assert costs.first_excesses("d", (1, 100)) == (400, 200, 0)  # a first run faster than a warm one costs nothing more
+    assert (costs.warm("d", (1, 100)), costs.expected("d", (1, 100), True)) == (1100, 1300)
+    drawn = {ProfileService(costs, seed).draw(sent((1, 200), (3,), first_seen=True))[0] for seed in range(64)}
+    assert drawn == {2000, 2200, 2400}
 
 
 def test_ratios_are_raw_over_fitted() -> None:

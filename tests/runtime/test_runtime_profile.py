@@ -12,7 +12,7 @@ from trimtab.backends import factory
 from trimtab.domain.plan import Plan
 from trimtab.domain.profile import CompileFailure, CompileProfile
 from trimtab.domain.workload import Workload
-from trimtab.runtime.grid import batch_sizes, grid
+from trimtab.runtime.grid import batch_sizes, grid, newcomers
 from trimtab.runtime.profile import Patience, _Profiler, profile_plan
 from trimtab.runtime.quality import answers, sample_members
 
@@ -51,11 +51,25 @@ def test_points_carry_the_largest_requests_that_fit() -> None:
     assert found["any"][4].members == ((4, (20,)), (4, (20,)))
 
 
+def test_newcomers_are_new_shapes_of_dynamic_entries_in_order_of_arrival() -> None:
+    plan = plan_of(BUCKET, ANY)
+    known = grid(TRAFFIC, plan, 2)
+    assert [point.executed for point in known["any"]] == [(1, 9), (1, 60)]
+    met = newcomers(TRAFFIC, plan, known, 5)
+    assert {entry: [point.executed for point in points] for entry, points in met.items()} == {
+        "bucket": [],
+        "any": [(1, 10), (1, 20), (1, 40)],
+    }
+    assert [point.members for point in met["any"]] == [((3, (10,)),), ((4, (20,)),), ((5, (40,)),)]
+    assert len(newcomers(TRAFFIC, plan, known, 2)["any"]) == 2
+
+
 def profiled(
     plan: Plan, repeats: int = 3, patience: Patience | None = None
 ) -> dict[str, CompileProfile | CompileFailure]:
     found = grid(TRAFFIC, plan, 4)
-    results = profile_plan(plan, MODEL, factory("null"), Ramp(), found, repeats, CORE, patience=patience)
+    met = newcomers(TRAFFIC, plan, found, 2)
+    results = profile_plan(plan, MODEL, factory("null"), Ramp(), found, repeats, CORE, newcomers=met, patience=patience)
     return {result.entry: result for result in results}
 
 
@@ -102,7 +116,7 @@ def test_a_budget_takes_repeats_and_never_points() -> None:
 
 def test_a_round_runs_every_shape_of_every_entry_once_in_a_new_order() -> None:
     plan = plan_of(BUCKET, ANY)
-    profiler = _Profiler(plan, None, grid(TRAFFIC, plan, 4), Patience(), None)
+    profiler = _Profiler(plan, None, grid(TRAFFIC, plan, 4), {}, Patience(), None)
     profiler._timed = dict.fromkeys(("bucket", "any"))
     rounds = [[step.args[:2] for step in profiler._round(first=False)] for _ in range(4)]
     assert all(Counter(r) == Counter(rounds[0]) for r in rounds)

@@ -71,8 +71,19 @@ class ShapeTiming(Noun, frozen=True, kw_only=True):
     cpu_ns: tuple[Ns, ...]
 
 
+class FirstRun(Noun, frozen=True, kw_only=True):
+    """The first run of a shape that traffic has and the grid has not, wall ns, in order of arrival."""
+
+    executed: Executed
+    ns: Ns
+
+
 class CompileProfile(Noun, frozen=True, kw_only=True):
-    """All that is known about one compiled entry before it serves traffic."""
+    """All that is known about one compiled entry before it serves traffic.
+
+    ``first_runs``: what new shapes cost a process that has already seen many others, as they come in traffic; only
+    dynamic entries meet new shapes.
+    """
 
     plan: str
     entry: EntryId
@@ -84,6 +95,7 @@ class CompileProfile(Noun, frozen=True, kw_only=True):
     peak_bytes: int
     inspection: Inspection
     timings: tuple[ShapeTiming, ...]
+    first_runs: tuple[FirstRun, ...] = ()
 
 
 class CompileFailure(Noun, frozen=True, kw_only=True):

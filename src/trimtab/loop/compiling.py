@@ -19,12 +19,14 @@ from trimtab.loop.context import Context, Profiles, Renamed, compile_digest
 from trimtab.loop.runs import simulated
 from trimtab.mapping.cost import CostModel
 from trimtab.retuning import moves
-from trimtab.runtime.grid import batch_sizes, grid
+from trimtab.runtime.grid import batch_sizes, grid, newcomers
 from trimtab.runtime.profile import profile_plan
 from trimtab.store.codec import digest
 from trimtab.store.packet import is_done, mark_done
 
 REFERENCE = "reference"
+NEWCOMERS = 48
+"""How many new shapes of traffic a profile runs once each, to know what a first run costs in service."""
 
 
 def profile(ctx: Context, plan: Plan) -> None:
@@ -42,15 +44,17 @@ def profile(ctx: Context, plan: Plan) -> None:
 
 
 def _measure(ctx: Context, plan: Plan) -> Profiles:
-    budget = ctx.study.budget
+    budget, traffic = ctx.study.budget, ctx.workload.take(ctx.slice("tune"))
+    points = grid(traffic, plan, budget.profile_points, _sizes(ctx, plan))
     return profile_plan(
         plan,
         ctx.model,
         backends.factory(plan.compile.backend),
         ctx.payloads,
-        grid(ctx.workload.take(ctx.slice("tune")), plan, budget.profile_points, _sizes(ctx, plan)),
+        points,
         budget.profile_repeats,
         ctx.worker_cores(plan)[0],
+        newcomers=newcomers(traffic, plan, points, NEWCOMERS),
         progress=Renamed(ctx.progress, "compile", f"profiling {plan.id}"),
     )
 

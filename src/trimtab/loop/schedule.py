@@ -12,16 +12,16 @@ from trimtab.domain.noun import Noun, Ns
 from trimtab.domain.workload import Slice, Workload
 from trimtab.errors import StudyError
 
-FIXED_S = 45.0
+FIXED_S = 30.0
 """Probe, reading, analysis and report, s."""
-PROFILE_S = 5.0
+PROFILE_S = 6.0
 """Compiling and profiling one plan, s."""
-START_S = 2.5
+START_S = 3.5
 """Fresh workers for one replay, s."""
 HELD_OUT_WEIGHT = 1.5
 AMPLE_S = 900.0
 """From this budget on, candidates are confirmed as often as the baseline is replayed; below it, once."""
-CONFIRMED = 3
+CONFIRMED = 2
 """How many candidates are confirmed by real replay on the tune slice, beside the baseline."""
 FEWEST_REQUESTS = 200
 """Below this a segment says nothing about a tail."""

@@ -13,8 +13,11 @@ Theory
              the entry was compiled for, and its ``support`` is still "none"; outside that range nothing is promised,
              0. Where the entry itself is not known, only the measured box is promised.
   Static     A static or bucket entry runs at its own dims only; any other executed dims promise nothing.
-  First run  The first run of a shape minus its fitted value, at the measured point nearest by the sum over axes of
-             abs(log(ratio)): sizes matter by their proportion.
+  First run  What a new shape costs beyond its fitted value. Where the profile ran new shapes of traffic once each,
+             their excesses (never below 0) are the sample: expected is their mean, simulated one of them. Neighbouring
+             shapes may share kernels, so a new shape is often cheaper than the first runs of a fresh process. Without
+             such a sample: the first run at the measured point nearest by the sum over axes of abs(log(ratio)), for
+             sizes matter by their proportion.
   Scatter    A simulated time is the fitted value times a ratio raw/fitted drawn from the nearest measured point. The
              draw is a hash of (seed, oldest member), so that the same requests meet the same luck whatever the plan or
              the order of calls: plans are compared on common random numbers.
@@ -65,6 +68,7 @@ class _Surface(msgspec.Struct, frozen=True):
     points: dict[Executed, _Point]
     tree: _Node
     cover: Entry | None
+    excesses: tuple[Ns, ...] = ()
 
 
 class _Fit(msgspec.Struct, frozen=True):
@@ -74,6 +78,12 @@ class _Fit(msgspec.Struct, frozen=True):
     estimate: Ns
     support: Support
     near: _Point | None
+    excesses: tuple[Ns, ...] = ()
+
+    @property
+    def excess(self) -> Ns:
+        """Mean cost of a first run beyond a warm one."""
+        return sum(self.excesses) // len(self.excesses) if self.excesses else 0
 
 
 _NOTHING = _Fit(0, 0, "none", None)
@@ -100,7 +110,7 @@ class CostModel:
                 )
             points = _points(profile)
             if points:
-                surfaces[profile.entry] = _Surface(points, _tree(points), cover.get(profile.entry))
+                surfaces[profile.entry] = _surface(profile, points, cover.get(profile.entry))
         return cls(surfaces)
 
     def warm(self, entry: EntryId, executed: Executed) -> Ns:
@@ -110,9 +120,7 @@ class CostModel:
     def expected(self, entry: EntryId, executed: Executed, first_seen: bool) -> Ns:
         """Warm time plus, on a first run, its excess, ns; 0 = no promise."""
         fit = self._fit(entry, executed)
-        if not first_seen or fit.near is None or not fit.warm:
-            return fit.warm
-        return fit.warm + fit.near.excess
+        return fit.warm + fit.excess if first_seen and fit.warm else fit.warm
 
     def estimate(self, entry: EntryId, executed: Executed) -> Ns:
         """The line continued beyond what is promised, ns; 0 where not even that is possible. Never a promise."""
@@ -128,9 +136,12 @@ class CostModel:
         return near.ratios if near is not None else np.empty(0)
 
     def first_excess(self, entry: EntryId, executed: Executed) -> Ns:
-        """What a first run costs beyond a warm one, at the nearest measured point, ns."""
-        near = self._fit(entry, executed).near
-        return near.excess if near is not None else 0
+        """What a first run is expected to cost beyond a warm one, ns."""
+        return self._fit(entry, executed).excess
+
+    def first_excesses(self, entry: EntryId, executed: Executed) -> tuple[Ns, ...]:
+        """The sample of what first runs cost beyond warm ones, ns; empty for an unknown entry."""
+        return self._fit(entry, executed).excesses
 
     def _fit(self, entry: EntryId, executed: Executed) -> _Fit:
         key = (entry, executed)
@@ -148,23 +159,26 @@ class ProfileService:
         self._costs = costs
         self._seed = seed
         self._units: list[float] = []
-        self._known: dict[tuple[EntryId, Executed], tuple[tuple[Ns, ...], Ns]] = {}
+        self._first_units: list[float] = []
+        self._known: dict[tuple[EntryId, Executed], tuple[tuple[Ns, ...], tuple[Ns, ...]]] = {}
 
     def draw(self, batch: Dispatch) -> tuple[Ns, BatchReport]:
         """Wall time of ``batch``, ns; all of it on the core, none of it in the run queue."""
         key = (batch.entry, batch.executed)
-        walls, excess = self._known.get(key) or self._learn(*key)
+        walls, excesses = self._known.get(key) or self._learn(*key)
         members = batch.members
         oldest = members[0] if len(members) == 1 else min(members)
         units = self._units
         if oldest >= len(units):
-            units = self._units = unit_draws(self._seed, max(4096, 2 * (oldest + 1))).tolist()
+            count = max(4096, 2 * (oldest + 1))
+            units = self._units = unit_draws(self._seed, count).tolist()
+            self._first_units = unit_draws(~self._seed, count).tolist()
         wall = walls[int(units[oldest] * len(walls))]
         if batch.first_seen:
-            wall += excess
+            wall += excesses[int(self._first_units[oldest] * len(excesses))]
         return wall, BatchReport(wall, 0)
 
-    def _learn(self, entry: EntryId, executed: Executed) -> tuple[tuple[Ns, ...], Ns]:
+    def _learn(self, entry: EntryId, executed: Executed) -> tuple[tuple[Ns, ...], tuple[Ns, ...]]:
         fitted = self._costs.estimate(entry, executed)
         if not fitted:
             raise DataError(
@@ -173,7 +187,7 @@ class ProfileService:
                 fix="profile this entry at this batch size and on both sides of these dims",
             )
         walls = tuple(max(1, round(fitted * ratio)) for ratio in self._costs.ratios(entry, executed).tolist())
-        known = self._known[entry, executed] = (walls, self._costs.first_excess(entry, executed))
+        known = self._known[entry, executed] = (walls, self._costs.first_excesses(entry, executed))
         return known
 
 
@@ -193,6 +207,12 @@ def _mix(value: NDArray[np.uint64]) -> NDArray[np.uint64]:
     value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58_476D_1CE4_E5B9)
     value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D0_49BB_1331_11EB)
     return value ^ (value >> np.uint64(31))
+
+
+def _surface(profile: CompileProfile, points: dict[Executed, _Point], cover: Entry | None) -> _Surface:
+    bare = _Surface(points, _tree(points), cover)
+    excesses = tuple(max(0, run.ns - _fit(bare, run.executed).estimate) for run in profile.first_runs)
+    return msgspec.structs.replace(bare, excesses=excesses)
 
 
 def _points(profile: CompileProfile) -> dict[Executed, _Point]:
@@ -262,14 +282,15 @@ def _fit(surface: _Surface, executed: Executed) -> _Fit:
         surface.points.get(executed)
         or min(surface.points.items(), key=lambda item: (_distance(item[0], executed), item[0]))[1]
     )
+    excesses = surface.excesses or (near.excess,)
     read = _read(surface.tree, executed)
     if read is None:
-        return _Fit(0, 0, "none", near)
+        return _Fit(0, 0, "none", near, excesses)
     value, between = read
     estimate = max(0, round(value))
     support: Support = "measured" if executed in surface.points else "interpolated" if between else "none"
     promised = support != "none" if surface.cover is None else _promised(surface.cover, executed)
-    return _Fit(estimate if promised else 0, estimate, support, near)
+    return _Fit(estimate if promised else 0, estimate, support, near, excesses)
 
 
 def _promised(entry: Entry, executed: Executed) -> bool:

@@ -50,6 +50,26 @@ def grid(
     return {entry.id: _points(entry, routed[entry.id], points, wanted) for entry in plan.compile.entries}
 
 
+def newcomers(workload: Workload, plan: Plan, known: Grid, count: int) -> dict[EntryId, tuple[GridPoint, ...]]:
+    """For each dynamic entry, the first ``count`` distinct shapes in order of arrival that are not in its grid.
+
+    Each is run once, after the grid: what a new shape costs a process that has seen others, which is cheaper than the
+    very first runs of a fresh one where neighbouring shapes share kernels.
+    """
+    router = Router(plan.compile)
+    dynamic = {entry.id for entry in plan.compile.entries if entry.kind == "dynamic"}
+    found: dict[EntryId, dict[Executed, GridPoint]] = {entry: {} for entry in router.entries}
+    taken = {entry: {point.executed for point in points} for entry, points in known.items()}
+    for row, payload in zip(workload.dims.tolist(), workload.payload.tolist(), strict=True):
+        dims = tuple(row)
+        route = router.route(dims)
+        if route.entry not in dynamic or route.executed in taken[route.entry] or len(found[route.entry]) >= count:
+            continue
+        members = ((payload, dims),) * route.executed[0]
+        found[route.entry].setdefault(route.executed, GridPoint(route.executed, members))
+    return {entry: tuple(points.values()) for entry, points in found.items()}
+
+
 def batch_sizes(largest: int) -> tuple[int, ...]:
     """1, 2, 4 ... and ``largest`` itself."""
     doubled = [2**k for k in range(largest.bit_length()) if 2**k < largest]

@@ -3,7 +3,8 @@
 Theory. A warm service time is the time of a run whose shape this process has run before. Machines drift, so repeats are
 interleaved: every round runs every shape of every entry once, in a new order drawn from a fixed seed; a slow spell of
 the machine then touches all shapes alike instead of one shape's whole sample. The very first run of each shape is kept
-apart (``first_ns``). Times are taken by the worker exactly as in a replay: batch assembly included, wall and on-core.
+apart (``first_ns``), and after the grid new shapes of traffic run once each (``first_runs``). Times are taken by the
+worker exactly as in a replay: batch assembly included, wall and on-core.
 
 All entries of a plan live in one process, as they would in serving. A process that dies or hangs is the failure of the
 entry that was asked for; the others are done again in a fresh one. Inspection comes last, because it may recompile.
@@ -27,7 +28,7 @@ from trimtab.domain.events import ErrorKind
 from trimtab.domain.noun import EntryId, Ns
 from trimtab.domain.plan import Plan
 from trimtab.domain.ports import BackendFactory, ModelFile, Payloads, Progress
-from trimtab.domain.profile import CompileFailure, CompileProfile, FailureKind, Inspection, ShapeTiming
+from trimtab.domain.profile import CompileFailure, CompileProfile, FailureKind, FirstRun, Inspection, ShapeTiming
 from trimtab.runtime import wire
 from trimtab.runtime.grid import Grid, GridPoint
 from trimtab.runtime.replay import compiles
@@ -71,6 +72,7 @@ class _Timed:
         self.first: list[Ns] = [0] * len(points)
         self.wall: list[list[Ns]] = [[] for _ in points]
         self.cpu: list[list[Ns]] = [[] for _ in points]
+        self.met: list[FirstRun] = []
         self.peak = compiled.peak_bytes
 
 
@@ -83,23 +85,27 @@ def profile_plan(
     repeats: int,
     core: int,
     *,
+    newcomers: Grid | None = None,
     patience: Patience | None = None,
     progress: Progress | None = None,
 ) -> tuple[CompileProfile | CompileFailure, ...]:
-    """One profile or failure for each entry, in the plan's order. The worker is pinned to ``core``."""
+    """One profile or failure for each entry, in the plan's order. The worker is pinned to ``core``. ``newcomers`` are
+    run once each, in order, after the grid."""
     job = Job(backend, model, payloads)
     results: dict[EntryId, CompileProfile | CompileFailure] = {}
     while len(results) < len(plan.compile.entries):
         left = [entry.id for entry in plan.compile.entries if entry.id not in results]
         with solo(job, core, plan.serve.threads) as worker:
-            profiler = _Profiler(plan, worker, grid, patience or Patience(), progress)
+            profiler = _Profiler(plan, worker, grid, newcomers or {}, patience or Patience(), progress)
             results |= profiler.run(left, repeats)
     return tuple(results[entry.id] for entry in plan.compile.entries)
 
 
 class _Profiler:
-    def __init__(self, plan: Plan, worker: Solo, grid: Grid, patience: Patience, progress: Progress | None) -> None:
-        self._plan, self._worker, self._grid = plan, worker, grid
+    def __init__(
+        self, plan: Plan, worker: Solo, grid: Grid, newcomers: Grid, patience: Patience, progress: Progress | None
+    ) -> None:
+        self._plan, self._worker, self._grid, self._newcomers = plan, worker, grid, newcomers
         self._patience, self._progress = patience, progress
         self._rng = np.random.default_rng(0)
         self._timed: dict[EntryId, _Timed] = {}
@@ -111,8 +117,9 @@ class _Profiler:
         """Profiles of ``entries``; if the worker is lost, only the failure of the entry that lost it."""
         failures: dict[EntryId, CompileProfile | CompileFailure] = {}
         self._total = len(entries) + (1 + repeats) * sum(len(self._grid[entry]) for entry in entries)
+        self._total += sum(len(self._newcomers.get(entry, ())) for entry in entries)
         self._worker.ask(wire.Load(self._members(entries)), self._patience.prepare_s)
-        for phase in (self._compile(entries), self._time(repeats)):
+        for phase in (self._compile(entries), self._time(repeats), self._meet()):
             for step in phase:
                 try:
                     step()
@@ -124,7 +131,8 @@ class _Profiler:
         return failures | {entry: self._profile(entry) for entry in self._timed}
 
     def _members(self, entries: list[EntryId]) -> tuple[wire.Member, ...]:
-        members = (member for entry in entries for point in self._grid[entry] for member in point.members)
+        points = [point for entry in entries for point in (*self._grid[entry], *self._newcomers.get(entry, ()))]
+        members = (member for point in points for member in point.members)
         return tuple(dict.fromkeys(members))
 
     # --- steps --------------------------------------------------------------------------------------------------
@@ -159,6 +167,12 @@ class _Profiler:
             if entry in self._timed:  # it may have failed meanwhile
                 yield partial(self._run_one, entry, at, first)
 
+    def _meet(self) -> Iterator[Callable[[], None]]:
+        for entry in list(self._timed):
+            for point in self._newcomers.get(entry, ()):
+                if entry in self._timed:
+                    yield partial(self._meet_one, entry, point)
+
     def _compile_one(self, entry: EntryId) -> None:
         self._step(f"compile {entry}")
         order = wire.Compile(*compiles(self._plan)[entry], ())
@@ -168,20 +182,28 @@ class _Profiler:
         assert isinstance(reply, wire.Compiled)
         self._timed[entry] = _Timed(reply, self._grid[entry])
 
+    def _meet_one(self, entry: EntryId, point: GridPoint) -> None:
+        reply = self._ran(entry, point)
+        self._timed[entry].met.append(FirstRun(executed=point.executed, ns=reply.ended - reply.started))
+
     def _run_one(self, entry: EntryId, at: int, first: bool) -> None:
-        point = self._grid[entry][at]
-        self._step(f"{entry} at {'x'.join(map(str, point.executed))}")
-        reply = self._ask(entry, wire.Run(0, entry, point.executed, point.members), self._patience.run_s)
-        assert isinstance(reply, wire.Ran)
-        if reply.error != "none":
-            raise _FailedError(self._failure(entry, reply.error, f"at {point.executed}: {reply.message}"), lost=False)
+        reply = self._ran(entry, self._grid[entry][at])
         timed, wall = self._timed[entry], reply.ended - reply.started
-        timed.peak = max(timed.peak, reply.report.peak_bytes)
         if first:
             timed.first[at] = wall
             return
         timed.wall[at].append(wall)
         timed.cpu[at].append(reply.report.on_cpu_ns)
+
+    def _ran(self, entry: EntryId, point: GridPoint) -> wire.Ran:
+        self._step(f"{entry} at {'x'.join(map(str, point.executed))}")
+        reply = self._ask(entry, wire.Run(0, entry, point.executed, point.members), self._patience.run_s)
+        assert isinstance(reply, wire.Ran)
+        if reply.error != "none":
+            raise _FailedError(self._failure(entry, reply.error, f"at {point.executed}: {reply.message}"), lost=False)
+        timed = self._timed[entry]
+        timed.peak = max(timed.peak, reply.report.peak_bytes)
+        return reply
 
     def _ask(self, entry: EntryId, order: wire.Order, patience: float) -> wire.Reply:
         try:
@@ -221,6 +243,7 @@ class _Profiler:
                 )
                 for at, point in enumerate(points)
             ),
+            first_runs=tuple(timed.met),
         )
 
     def _inspect(self, entry: EntryId) -> Inspection:
