@@ -112,13 +112,16 @@ def test_the_excess_of_a_first_run_is_that_of_the_nearest_point() -> None:
 
 
 def test_new_shapes_that_were_run_say_what_a_first_run_costs() -> None:
-    met = tuple(FirstRun(executed=(1, at), ns=ns) for at, ns in ((150, 1950), (300, 3950), (200, 1900)))
+    met = tuple(FirstRun(executed=(1, at), ns=ns) for at, ns in ((150, 9950), (300, 3950), (200, 1900), (250, 3475)))
     known = msgspec.structs.replace(profile(LINE, first={(1, 100): 9100}), first_runs=met)
     costs = CostModel.from_profiles([known], [dynamic((50,), (500,))])
-    assert costs.first_excesses("d", (1, 100)) == (400, 200, 0)  # a first run faster than a warm one costs nothing more
-    assert (costs.warm("d", (1, 100)), costs.expected("d", (1, 100), True)) == (1100, 1300)
-    drawn = {ProfileService(costs, seed).draw(sent((1, 200), (3,), first_seen=True))[0] for seed in range(64)}
-    assert drawn == {2000, 2200, 2400}
+    assert costs.first_excesses("d", (1, 150)) == (8400,)  # its own first run
+    assert costs.first_excesses("d", (1, 200)) == (0,)  # faster than a warm one: costs nothing more
+    assert costs.first_excesses("d", (1, 100)) == (0, 600)  # not among them: like the later half
+    assert (costs.warm("d", (1, 100)), costs.expected("d", (1, 100), True)) == (1100, 1400)
+    drawn = {ProfileService(costs, seed).draw(sent((1, 350), (3,), first_seen=True))[0] for seed in range(64)}
+    warm = {ProfileService(costs, seed).draw(sent((1, 350), (3,)))[0] for seed in range(64)}
+    assert drawn == warm | {wall + 600 for wall in warm}
 
 
 def test_ratios_are_raw_over_fitted() -> None:

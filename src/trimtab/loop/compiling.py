@@ -15,24 +15,24 @@ from trimtab.domain.noun import EntryId
 from trimtab.domain.plan import Entry, Plan, ServePolicy
 from trimtab.domain.profile import CompileProfile
 from trimtab.evidence.reference import ReferenceSet
-from trimtab.loop.context import Context, Profiles, Renamed, compile_digest
+from trimtab.loop.context import Context, Profiles, Renamed, profile_digest
 from trimtab.loop.runs import simulated
 from trimtab.mapping.cost import CostModel
 from trimtab.retuning import moves
-from trimtab.runtime.grid import batch_sizes, grid, newcomers
+from trimtab.runtime.grid import grid, newcomers
 from trimtab.runtime.profile import profile_plan
 from trimtab.store.codec import digest
 from trimtab.store.packet import is_done, mark_done
 
 REFERENCE = "reference"
-NEWCOMERS = 48
-"""How many new shapes of traffic a profile runs once each, to know what a first run costs in service."""
+NEWCOMERS = 400
+"""How many new shapes of traffic a profile runs once each, at most, to know what first runs cost in service."""
 
 
 def profile(ctx: Context, plan: Plan) -> None:
     """Make sure that plan and profile are in the packet; plans that compile alike share the first one's profile."""
     ctx.keep(ctx.packet.write_plan(plan))
-    key = compile_digest(plan)
+    key = profile_digest(plan)
     if ctx.profile_owners.setdefault(key, plan.id) != plan.id:
         return
     path = ctx.packet.path("profiles", f"{plan.id}.json")
@@ -45,7 +45,7 @@ def profile(ctx: Context, plan: Plan) -> None:
 
 def _measure(ctx: Context, plan: Plan) -> Profiles:
     budget, traffic = ctx.study.budget, ctx.workload.take(ctx.slice("tune"))
-    points = grid(traffic, plan, budget.profile_points, _sizes(ctx, plan))
+    points = grid(traffic, plan, budget.profile_points)
     return profile_plan(
         plan,
         ctx.model,
@@ -57,13 +57,6 @@ def _measure(ctx: Context, plan: Plan) -> Profiles:
         newcomers=newcomers(traffic, plan, points, NEWCOMERS),
         progress=Renamed(ctx.progress, "compile", f"profiling {plan.id}"),
     )
-
-
-def _sizes(ctx: Context, plan: Plan) -> tuple[int, ...]:
-    """Batch sizes to profile: those that this plan's policy can form, and those of every policy that retune may try,
-    because plans that compile alike share one profile. ``grid`` drops what an entry does not admit."""
-    policies = (plan.serve.batch, *ctx.study.space.batches, *(other.serve.batch for other in ctx.study.candidates))
-    return batch_sizes(max(policy.max_size for policy in policies))
 
 
 def _conditions(ctx: Context) -> dict[str, str]:

@@ -109,11 +109,11 @@ class Context:
         """Digest of a compile half -> the plan under whose id its profile is stored, for the plans of this packet."""
         plans = [self.packet.read_plan(path.stem) for path in sorted(self.packet.folder.glob("plans/*.json"))]
         stored = {path.stem for path in self.packet.folder.glob("profiles/*.json")}
-        return {compile_digest(plan): plan.id for plan in plans if plan.id in stored}
+        return {profile_digest(plan): plan.id for plan in plans if plan.id in stored}
 
     def profile_id(self, plan: Plan) -> str:
-        """The id under which the profile of ``plan``'s compile half is stored: plans that compile alike share one."""
-        return self.profile_owners.get(compile_digest(plan), plan.id)
+        """The id under which the profile of ``plan`` is stored: plans that compile and batch alike share one."""
+        return self.profile_owners.get(profile_digest(plan), plan.id)
 
     def profiles(self, plan: Plan) -> Profiles:
         return self.packet.read_profiles(self.profile_id(plan))
@@ -137,9 +137,10 @@ class Renamed:
         self._progress.step(self._stage, done, total, f"{self._note} {note}".strip())
 
 
-def compile_digest(plan: Plan) -> str:
-    """What a profile depends on: two plans with the same digest compile to the same programs."""
-    return digest((plan.compile, plan.serve.threads))
+def profile_digest(plan: Plan) -> str:
+    """What a profile depends on: the compiled programs, and the batch sizes that run through them. (Larger batches
+    leave other traces in the caches: timed in one process with them, single requests come out slower.)"""
+    return digest((plan.compile, plan.serve.threads, plan.serve.batch.max_size))
 
 
 def backend_versions(names: Iterable[str]) -> dict[str, str]:

@@ -13,11 +13,11 @@ Theory
              the entry was compiled for, and its ``support`` is still "none"; outside that range nothing is promised,
              0. Where the entry itself is not known, only the measured box is promised.
   Static     A static or bucket entry runs at its own dims only; any other executed dims promise nothing.
-  First run  What a new shape costs beyond its fitted value. Where the profile ran new shapes of traffic once each,
-             their excesses (never below 0) are the sample: expected is their mean, simulated one of them. Neighbouring
-             shapes may share kernels, so a new shape is often cheaper than the first runs of a fresh process. Without
-             such a sample: the first run at the measured point nearest by the sum over axes of abs(log(ratio)), for
-             sizes matter by their proportion.
+  First run  What a new shape costs beyond its fitted value, never below 0. Where the profile ran new shapes of traffic
+             once each, in order of arrival, a shape among them costs what it cost there; another one costs a draw from
+             the later half of them (expected: its mean), for neighbouring shapes share kernels and a process that has
+             seen many pays less than a fresh one. Without such runs: the first run at the measured point nearest by the
+             sum over axes of abs(log(ratio)), for sizes matter by their proportion.
   Scatter    A simulated time is the fitted value times a ratio raw/fitted drawn from the nearest measured point. The
              draw is a hash of (seed, oldest member), so that the same requests meet the same luck whatever the plan or
              the order of calls: plans are compared on common random numbers.
@@ -68,7 +68,7 @@ class _Surface(msgspec.Struct, frozen=True):
     points: dict[Executed, _Point]
     tree: _Node
     cover: Entry | None
-    excesses: tuple[Ns, ...] = ()
+    excesses: dict[Executed, Ns] = {}
 
 
 class _Fit(msgspec.Struct, frozen=True):
@@ -211,7 +211,7 @@ def _mix(value: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 def _surface(profile: CompileProfile, points: dict[Executed, _Point], cover: Entry | None) -> _Surface:
     bare = _Surface(points, _tree(points), cover)
-    excesses = tuple(max(0, run.ns - _fit(bare, run.executed).estimate) for run in profile.first_runs)
+    excesses = {run.executed: max(0, run.ns - _fit(bare, run.executed).estimate) for run in profile.first_runs}
     return msgspec.structs.replace(bare, excesses=excesses)
 
 
@@ -282,7 +282,7 @@ def _fit(surface: _Surface, executed: Executed) -> _Fit:
         surface.points.get(executed)
         or min(surface.points.items(), key=lambda item: (_distance(item[0], executed), item[0]))[1]
     )
-    excesses = surface.excesses or (near.excess,)
+    excesses = _excesses(surface, executed, near)
     read = _read(surface.tree, executed)
     if read is None:
         return _Fit(0, 0, "none", near, excesses)
@@ -291,6 +291,15 @@ def _fit(surface: _Surface, executed: Executed) -> _Fit:
     support: Support = "measured" if executed in surface.points else "interpolated" if between else "none"
     promised = support != "none" if surface.cover is None else _promised(surface.cover, executed)
     return _Fit(estimate if promised else 0, estimate, support, near, excesses)
+
+
+def _excesses(surface: _Surface, executed: Executed, near: _Point) -> tuple[Ns, ...]:
+    """What a first run at ``executed`` may cost beyond a warm one: its own sample, or that of later newcomers."""
+    own = surface.excesses.get(executed)
+    if own is not None:
+        return (own,)
+    met = tuple(surface.excesses.values())
+    return met[len(met) // 2 :] or (near.excess,)
 
 
 def _promised(entry: Entry, executed: Executed) -> bool:
