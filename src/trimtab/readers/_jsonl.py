@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -12,25 +13,27 @@ from trimtab.errors import DataError
 from trimtab.readers._file import byte_lines, open_bytes
 from trimtab.readers._rows import Accept, Gather, Text, Want, require_columns
 
+FIRST = 256
+"""Objects that tell which fields there are."""
 _BOM = b"\xef\xbb\xbf"
 _BROKEN = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def columns(path: Path) -> list[str]:
-    """The names in the first object."""
+    """The names in the first objects, in the order of their first appearance: a row may lack a field that is null."""
     with open_bytes(path) as file:
-        return next((_names(path, place, line) for place, line in _lines(path, file)), [])
+        first = islice(_lines(path, file), FIRST)
+        return list(dict.fromkeys(name for place, line in first for name in _names(path, place, line)))
 
 
 def read(path: Path, want: Want, accept: Accept) -> int:
     """Hand on the wanted rows; return how many the file has. Blank lines are no rows."""
+    require_columns(path, want, columns(path))
     fields = [f"f{k}" for k in range(len(want.keys))]
     decoder = _decoder(want, fields)
     gather = Gather("line", want, accept)
     with open_bytes(path) as file:
         for place, line in _lines(path, file):
-            if gather.rows == 0:
-                require_columns(path, want, _names(path, place, line))
             if gather.due():
                 gather.add(place, _values(path, place, line, decoder, fields))
     gather.flush()

@@ -29,10 +29,14 @@ def read_table(path: Path, want: Want, key: str, accept: Accept) -> int:
     return cast(int, _format(path, key).read(path, want, accept))
 
 
+def column_names(path: Path, key: str) -> list[str]:
+    """Every column's name. DataError as in :func:`read_table`."""
+    return cast(list[str], _format(path, key).columns(path))
+
+
 def peek(path: Path, rows: int = 500) -> dict[str, list[Text]]:
     """Every column's name and first values, to tell what the columns are. DataError as in :func:`read_table`."""
-    names = cast(list[str], _format(path, "the trace").columns(path))
-    found: dict[str, list[Text]] = {name: [] for name in names}
+    found: dict[str, list[Text]] = {name: [] for name in column_names(path, "the trace")}
 
     def accept(chunk: Chunk) -> None:
         for name, values in chunk.columns.items():

@@ -48,7 +48,7 @@ class Times:
 
     def __init__(self, place: Place, unit: TimeUnit) -> None:
         self._place = place
-        self._to_ns = _iso_ns if unit == "iso" else _scaled(_POWER[unit])
+        self._to_ns = iso_ns if unit == "iso" else scaled(unit)
         self._unit = unit
         self._last = -1
         self._parts: list[NDArray[np.int64]] = []
@@ -99,7 +99,7 @@ class Sizes:
 
     def _parse(self, unit: str, place: int, value: Text) -> int:
         try:
-            return _size(value or "")
+            return whole(value or "")
         except ValueError as error:
             fix = "correct or remove this row, or map the dim to another column"
             raise self._place.refuse(unit, place, value, str(error), fix) from error
@@ -137,14 +137,18 @@ class Names:
         return codes, tuple(self._codes)
 
 
-def _scaled(power: int) -> Callable[[str], int]:
+def scaled(unit: str) -> Callable[[str], int]:
+    """Text in ``unit`` (s, ms, us, ns) -> ns, exactly; ValueError for what is no time."""
+    power = _POWER[unit]
+
     def to_ns(text: str) -> int:
         return _bounded(int(_decimal(text).scaleb(power).to_integral_value()))
 
     return to_ns
 
 
-def _iso_ns(text: str) -> int:
+def iso_ns(text: str) -> int:
+    """An ISO 8601 time in ns since 1970, UTC where it names no zone; ValueError for what is none."""
     found = _ISO.fullmatch(text)
     if found is None:
         raise ValueError("not a time like 2023-11-16 18:17:03.9799600" if text else "the time is missing")
@@ -174,7 +178,8 @@ def _decimal(text: str) -> Decimal:
     return value
 
 
-def _size(text: str) -> int:
+def whole(text: str) -> int:
+    """A positive whole number; ValueError for what is none."""
     if not text:
         raise ValueError("the size is missing")
     if not _NUMBER.fullmatch(text):
@@ -187,3 +192,13 @@ def _size(text: str) -> int:
     if value != value.to_integral_value():
         raise ValueError("the size is not a whole number")
     return int(value)
+
+
+def number(text: str) -> float:
+    """A number that is not negative; ValueError for what is none."""
+    if not _NUMBER.fullmatch(text):
+        raise ValueError("not a number")
+    value = float(text)
+    if value < 0 or value == float("inf"):
+        raise ValueError("the number is negative or too large")
+    return value

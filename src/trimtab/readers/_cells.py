@@ -1,0 +1,125 @@
+"""Columns of a table of requests, parsed value by value: what is no value is missing, and counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trimtab.domain.events import ERROR_KINDS
+from trimtab.domain.noun import NEVER
+from trimtab.domain.route import ROUTE_KINDS
+from trimtab.readers._rows import Text
+from trimtab.readers._values import MOST_STREAMS, Place, iso_ns, number, scaled, whole
+
+_GOOD = frozenset(("true", "1", "yes", "y", "ok", "success", "none", "200"))
+_BAD = {
+    **dict.fromkeys(("false", "0", "no", "n", "failed", "fail", "error"), "backend-error"),
+    **dict.fromkeys(("oom", "out of memory", "out_of_memory"), "out-of-memory"),
+    **dict.fromkeys(("timeout", "timed out", "unfinished"), "unfinished"),
+}
+_MISSING = frozenset(("nan", "null", "none", "na", "n/a", "-"))
+
+
+class Cells:
+    """One column: ``values`` in the type that its role needs, ``bad`` = values that were none, by reason.
+
+    ``bad_first`` = (unit, place, text, reason) of the first one, for a strict reading.
+    """
+
+    def __init__(self, place: Place, parse: Callable[[str], Any], dtype: str, absent: Any) -> None:
+        self.place = place
+        self._parse, self._dtype, self._absent = parse, dtype, absent
+        self._parts: list[NDArray[Any]] = []
+        self.bad = 0
+        self.bad_first: tuple[str, int, Text, str] | None = None
+
+    def add(self, unit: str, places: Sequence[int], values: Sequence[Text]) -> None:
+        out = np.full(len(values), self._absent, dtype=self._dtype)
+        for k, value in enumerate(values):
+            if value is None or value.lower() in _MISSING:
+                continue
+            try:
+                out[k] = self._parse(value)
+            except ValueError as error:
+                self.bad += 1
+                self.bad_first = self.bad_first or (unit, places[k], value, str(error))
+        self._parts.append(out)
+
+    def values(self) -> NDArray[Any]:
+        return np.concatenate(self._parts) if self._parts else np.empty(0, dtype=self._dtype)
+
+
+def time_cells(place: Place, unit: str) -> Cells:
+    """int64 ns of an absolute time or a duration; NEVER = missing."""
+    return Cells(place, iso_ns if unit == "iso" else scaled(unit), "int64", NEVER)
+
+
+def size_cells(place: Place) -> Cells:
+    """Positive whole numbers; NEVER = missing."""
+    return Cells(place, whole, "int64", NEVER)
+
+
+def number_cells(place: Place) -> Cells:
+    """Numbers that are not negative; nan = missing."""
+    return Cells(place, number, "float64", np.nan)
+
+
+class Codes(Cells):
+    """Names as codes in the order of their first appearance; NEVER = missing."""
+
+    def __init__(self, place: Place, most: int | None = None) -> None:
+        super().__init__(place, self._code, "int64", NEVER)
+        self.names: dict[str, int] = {}
+        self._most = most
+
+    def _code(self, text: str) -> int:
+        code = self.names.setdefault(text, len(self.names))
+        if self._most is not None and len(self.names) > self._most:
+            raise TooManyNames
+        return code
+
+
+class TooManyNames(Exception):  # noqa: N818 - caught at once by the reader, which knows the column
+    """A column of names that looks like one of ids."""
+
+
+class Known(Cells):
+    """Words of a fixed list as its codes; any other word is refused by the reader, never guessed."""
+
+    def __init__(self, place: Place, codes: dict[str, int], absent: int) -> None:
+        super().__init__(place, self._code, "int8", absent)
+        self._codes = codes
+
+    def _code(self, text: str) -> int:
+        if text.lower() not in self._codes:
+            raise ValueError("not one of the words that are understood here")
+        return self._codes[text.lower()]
+
+
+def ok_cells(place: Place) -> Known:
+    """Codes into ERROR_KINDS: 0 = ended well; NEVER = missing."""
+    kinds: list[str] = list(ERROR_KINDS)
+    words = {kind: code for code, kind in enumerate(kinds)} | {word: kinds.index(kind) for word, kind in _BAD.items()}
+    words |= dict.fromkeys(_GOOD, 0)
+    return Known(place, words, NEVER)
+
+
+def route_cells(place: Place) -> Known:
+    """Codes into ROUTE_KINDS; NEVER = missing."""
+    return Known(place, {kind: code for code, kind in enumerate(ROUTE_KINDS)}, NEVER)
+
+
+def stream_cells(place: Place) -> Codes:
+    return Codes(place, MOST_STREAMS)
+
+
+def commonest(cells: Codes) -> str:
+    """The name that most rows have; "" without any."""
+    counts = Counter(cells.values().tolist())
+    counts.pop(NEVER, None)
+    names = list(cells.names)
+    return names[counts.most_common(1)[0][0]] if counts else ""
