@@ -18,11 +18,12 @@ from trimtab.evidence._figures import percent, series
 from trimtab.evidence._latency_tables import table
 from trimtab.evidence.classify import Case, Shift, classify
 from trimtab.evidence.gates import gates
-from trimtab.evidence.interpret import low
+from trimtab.evidence.interpret import PROMISE_TOLERANCE, TOLERANCE, low
 from trimtab.evidence.latency import latencies, metric_value
 from trimtab.evidence.symptoms import Facts, defects, suspects
 
-ACCURACIES = ("score.mapping_accuracy", "score.promise_accuracy_warm")
+ACCURACIES = {"score.mapping_accuracy": TOLERANCE, "score.promise_accuracy_warm": PROMISE_TOLERANCE}
+"""What must not be low for the mapping to fit, and what counts as low."""
 
 
 def diagnose(
@@ -50,8 +51,8 @@ def sla_met(trace: Trace, sla: Sla) -> bool | None:
 
 def fits(figures: Mapping[str, Figure]) -> bool | None:
     """Whether neither accuracy is low; None where one is unknown."""
-    known = [figures[name] for name in ACCURACIES if name in figures and figures[name].value is not None]
-    if any(low(figure) for figure in known):
+    known = [name for name in ACCURACIES if name in figures and figures[name].value is not None]
+    if any(low(figures[name], ACCURACIES[name]) for name in known):
         return False
     return True if len(known) == len(ACCURACIES) else None
 
