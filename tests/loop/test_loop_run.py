@@ -69,6 +69,17 @@ def test_a_second_run_repeats_nothing(packet: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in (packet / "traces").rglob("*.parquet")} == before
 
 
+def test_what_an_earlier_study_left_is_set_aside_and_not_lost(tmp_path: Path) -> None:
+    study, out = write_study(tmp_path, STUDY.replace("buckets = [2]", "buckets = [3]")), tmp_path / "packet"
+    assert trimtab("compile", study, "--out", out).returncode == 0
+    assert (out / "plans" / "refit-3.json").is_file()
+    done = trimtab("run", write_study(tmp_path), "--out", out)
+    assert done.returncode == 0, done.stderr
+    assert not (out / "plans" / "refit-3.json").exists()
+    assert (out / ".progress" / "stale" / "plans" / "refit-3.json").is_file()
+    assert verify(out) == []
+
+
 def test_one_altered_byte_is_found(packet: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     subprocess.run(["cp", "-r", packet, copy], check=True)

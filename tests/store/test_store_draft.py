@@ -104,6 +104,7 @@ def test_columns_by_name_and_content() -> None:
     }
     assert guess_time(columns) == "start_s"
     assert guess_sizes(columns, ("height", "width"), "start_s") == {"height": "image_h", "width": "image_w"}
+    assert guess_sizes({"width": ["3", "4"]}, ("height", "width"), "") == {"height": "", "width": "width"}
     assert guess_stream(columns, {"start_s"}) == "user"
 
 

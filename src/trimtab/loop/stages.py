@@ -22,10 +22,11 @@ from trimtab.domain.workload import Workload
 from trimtab.errors import ModelError
 from trimtab.evidence import compile as compiled
 from trimtab.evidence import diagnose, latency, traffic
+from trimtab.evidence.adaptation import Adaptation
 from trimtab.evidence.analysis import Analysis, Circumstances, analyse
 from trimtab.evidence.batches import Yardstick
 from trimtab.evidence.stats import Floats
-from trimtab.loop import compiling, quality, runs
+from trimtab.loop import adapting, compiling, quality, runs
 from trimtab.loop import envelope as envelope_words
 from trimtab.loop.context import Context
 from trimtab.loop.schedule import cut
@@ -39,7 +40,7 @@ from trimtab.retuning import decide as ruling
 from trimtab.retuning import validate as matrix
 from trimtab.runtime import probe
 from trimtab.store.codec import read_json, write_json
-from trimtab.store.packet import build_manifest, load_record, write_bytes
+from trimtab.store.packet import build_manifest, load_record, outputs_of, set_aside, write_bytes
 
 Stage = Callable[[Context], Findings | None]
 
@@ -122,18 +123,21 @@ def attribute(ctx: Context) -> Findings:
 
 
 def score(ctx: Context) -> Findings:
-    """R24: mapping accuracy, promise accuracy, predicted against measured, simulated against replayed."""
-    return _analysis(ctx, _typical(ctx)).score
+    """R24: mapping accuracy, promise accuracy, predicted against measured, simulated against replayed; what adapting at
+    run time would win."""
+    ctx.progress.step("score", 0, None, "simulating what adapting would win")
+    return _analysis(ctx, _typical(ctx), adapting.simulated(ctx)).score
 
 
-def _analysis(ctx: Context, trace: Trace) -> Analysis:
+def _analysis(ctx: Context, trace: Trace, adaptation: Adaptation | str | None = None) -> Analysis:
     baseline, seeds = ctx.study.baseline, ctx.study.seeds
     tune = ctx.workload.take(ctx.slice(TUNE))
     rehearsals = [
         runs.simulated(ctx, baseline, tune, TUNE, f"simulated-{baseline.id}-{number}", seeds.simulate + number)
         for number in range(ctx.schedule.replays)
     ]
-    return analyse(trace, _circumstances(ctx), simulated=rehearsals, replayed=_baseline_replays(ctx))
+    known, replayed = _circumstances(ctx), _baseline_replays(ctx)
+    return analyse(trace, known, simulated=rehearsals, replayed=replayed, adaptation=adaptation)
 
 
 def _circumstances(ctx: Context) -> Circumstances:
@@ -331,7 +335,10 @@ def _scope(ctx: Context) -> tuple[str, ...]:
 
 
 def packet(ctx: Context) -> None:
-    """R34: every file of evidence and its digest."""
+    """R34: every file of evidence and its digest. What belongs to no stage of this run is set aside first."""
+    folder = ctx.packet.folder
+    cut = {path.relative_to(folder).as_posix() for path in folder.glob("traces/*.cut*/*")}
+    set_aside(folder, {"study.toml", "study.json", *outputs_of(folder, STAGES), *cut})
     build_manifest(ctx.packet.folder, "evidence", __version__)
     ctx.keep(ctx.packet.path("manifest.json"))
 

@@ -60,12 +60,13 @@ def guess_unit(name: str, values: Sequence[Text]) -> TimeUnit:
 
 
 def guess_sizes(columns: Columns, dims: Sequence[str], time: str) -> dict[str, str]:
-    """A column of positive whole numbers for each dim; empty where none is left."""
+    """A column of positive whole numbers for each dim, the likest names paired first; empty where none is left."""
     free = [name for name, values in columns.items() if name != time and _sizes(values)]
-    found: dict[str, str] = {}
-    for dim in dims:
-        found[dim] = max(free, key=lambda name: _likeness(dim, name), default="")
-        free = [name for name in free if name != found[dim]]
+    found = dict.fromkeys(dims, "")
+    pairs = [(dim, name) for dim in dims for name in free]
+    for dim, name in sorted(pairs, key=lambda pair: -_likeness(*pair)):
+        if not found[dim] and name not in found.values():
+            found[dim] = name
     return found
 
 

@@ -48,6 +48,16 @@ def is_done(folder: Path, stage: str, inputs: Mapping[str, str]) -> bool:
     return all(_holds(folder / path, expected) for path, expected in done.outputs.items())
 
 
+def outputs_of(folder: Path, stages: Iterable[str]) -> set[str]:
+    """Every file that the finished ones among ``stages`` wrote, as paths inside ``folder``."""
+    found: set[str] = set()
+    for stage in stages:
+        path = _path(folder, stage)
+        if path.is_file():
+            found |= read_json(path, Checkpoint).outputs.keys()
+    return found
+
+
 def forget(folder: Path, stage: str) -> None:
     """Drop the checkpoint of ``stage``, so that it runs again."""
     path = _path(folder, stage)

@@ -195,6 +195,7 @@ def _baseline(backend: str, ranges: Mapping[str, tuple[int, int]]) -> list[str]:
         "[baseline.compile]",
         f"backend = {_toml(backend)}  # `trimtab backends` lists them",
         f'entries = [{{ id = "any", kind = "dynamic", lo = {_toml(lo)}, hi = {_toml(hi)} }}]',
+        'fallback = "any"  # takes shapes outside every range; without it they are rejected',
         "",
         "[baseline.serve]",
         "workers = 1",

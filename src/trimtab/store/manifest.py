@@ -10,7 +10,7 @@ import datetime
 import hashlib
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
@@ -27,6 +27,7 @@ _VIEW_SUFFIXES = (".html", ".trace.json")
 _VIEW_FOLDERS = ("views", "documents")
 _OUTSIDE = (".progress", "signatures")
 _BLOCK = 1 << 20
+STALE = ".progress/stale"
 
 
 class Problem(Noun, frozen=True, kw_only=True):
@@ -66,6 +67,18 @@ def build_manifest(folder: Path, kind: Kind, version: str, created: str | None =
     manifest = Manifest(kind=kind, trimtab=version, created=created or now, files=files, packet_schema=SCHEMA)
     write_json(folder / MANIFESTS[kind], manifest)
     return manifest
+
+
+def set_aside(folder: Path, keep: Container[str]) -> list[str]:
+    """Move evidence that is not in ``keep`` (paths inside ``folder``) to ``.progress/stale``: what an earlier study or
+    an abandoned candidate left there belongs to no stage of this run. Nothing is deleted. Returns what was moved."""
+    moved = [path for path, kind in _files(folder) if kind == "evidence" and path not in keep]
+    with machine_errors(folder):
+        for path in moved:
+            target = folder / STALE / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).replace(target)
+    return moved
 
 
 def verify(folder: Path, kind: Kind = "evidence") -> list[Problem]:

@@ -32,8 +32,8 @@ from trimtab.errors import PacketError
 from trimtab.store import codec
 from trimtab.store._json import digest, read_json, write_json
 from trimtab.store._write import safe_name, write_bytes
-from trimtab.store.checkpoint import Checkpoint, forget, is_done, mark_done
-from trimtab.store.manifest import MANIFESTS, Problem, build_manifest, file_digest, verify
+from trimtab.store.checkpoint import Checkpoint, forget, is_done, mark_done, outputs_of
+from trimtab.store.manifest import MANIFESTS, Problem, build_manifest, file_digest, set_aside, verify
 
 T = TypeVar("T")
 
@@ -48,7 +48,9 @@ __all__ = [
     "is_done",
     "load_record",
     "mark_done",
+    "outputs_of",
     "safe_name",
+    "set_aside",
     "verify",
     "write_bytes",
     "write_json",
