@@ -68,17 +68,20 @@ class Suspect(msgspec.Struct, frozen=True):
 
 
 class Shift(msgspec.Struct, frozen=True):
-    """p50 and p99 over those of the baseline, and the A/A floor of a latency (a share)."""
+    """p50 and p99 over those of the baseline, and the A/A floor of a latency (a share). ``tail`` names the percentile
+    that stands for p99 where there are too few requests for it."""
 
     p50: float
     p99: float
     floor: float
+    tail: str = "p99"
 
 
 class Case(msgspec.Struct, frozen=True):
     """All that a diagnosis decides from. ``met`` / ``fits`` None = unknown (no SLA; no reference to score against).
 
-    ``defects`` are suspects that are named on their evidence alone, whatever their share of the tail.
+    ``defects`` are suspects that are named on their evidence alone, whatever their share of the tail. ``standard`` is
+    what ``met`` says of.
     """
 
     gates: tuple[Gate, ...]
@@ -87,6 +90,7 @@ class Case(msgspec.Struct, frozen=True):
     suspects: tuple[Suspect, ...]
     shift: Shift | None = None
     defects: tuple[Suspect, ...] = ()
+    standard: str = "the SLA"
 
 
 def classify(case: Case) -> Diagnosis:
@@ -96,9 +100,10 @@ def classify(case: Case) -> Diagnosis:
         return _refused(refused)
     defects = tuple(_named(suspect, case.suspects) for suspect in case.defects if _defect(suspect))
     if case.met and case.fits and not defects:
-        return _alone("healthy", ("the SLA is met and neither accuracy is low",))
+        return _alone("healthy", (f"{case.standard} is met and neither accuracy is low",))
     if case.shift is not None and whole_shift(case.shift):
-        text = f"p50 moved by x{case.shift.p50:.2f} and p99 by x{case.shift.p99:.2f}: the whole distribution moved"
+        moved = f"p50 moved by x{case.shift.p50:.2f} and {case.shift.tail} by x{case.shift.p99:.2f}"
+        text = f"{moved}: the whole distribution moved"
         return _with(_alone("whole-shift", (text,)), defects)
     return _causes(case, defects)
 
@@ -110,7 +115,7 @@ def _causes(case: Case, defects: tuple[Named, ...]) -> Diagnosis:
     if leaders or defects:
         return _diagnosis(tuple(_named(suspect, case.suspects) for suspect in leaders) + defects, missing)
     if case.met and case.fits is not False:
-        return _with(_alone("healthy", ("the SLA is met and no cause of the tail is proven",)), (), missing)
+        return _with(_alone("healthy", (f"{case.standard} is met and no cause of the tail is proven",)), (), missing)
     return _with(_alone("insufficient-evidence", _near(case.suspects)), (), missing or ("an account of the tail",))
 
 

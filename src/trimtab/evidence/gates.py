@@ -27,7 +27,9 @@ ISSUE_RATE = 0.98
 SLIP_NS = 1_000_000
 SLIP_SHARE = 0.05
 
-GateName = Literal["load-generator", "samples", "effective-samples", "complete", "successes"]
+GateName = Literal[
+    "load-generator", "samples", "effective-samples", "complete", "successes", "rows", "stages", "closed-loop"
+]
 
 
 class Gate(msgspec.Struct, frozen=True):
@@ -47,14 +49,15 @@ class Gate(msgspec.Struct, frozen=True):
 def gates(trace: Trace, seconds: Floats, sla: Sla) -> tuple[Gate, ...]:
     """All gates of one run; ``seconds`` are its latencies in order of arrival."""
     return (
-        _load_generator(trace, seconds, sla),
-        *_samples(trace, seconds, sla),
-        _complete(trace),
-        _successes(trace, seconds),
+        load_generator(trace, seconds, sla),
+        *samples(trace, seconds, sla),
+        complete(trace),
+        successes(trace, seconds),
     )
 
 
-def _load_generator(trace: Trace, seconds: Floats, sla: Sla) -> Gate:
+def load_generator(trace: Trace, seconds: Floats, sla: Sla) -> Gate:
+    """Whether requests were issued when the schedule asked for them."""
     run = trace.run.id
     names = (f"replay.{run}.slip_p99", f"replay.{run}.issued_rate", f"replay.{run}.offered_rate")
     fix = "give the driver a core of its own, or lower the rate; this run's latencies are not those of the schedule"
@@ -75,7 +78,8 @@ def _load_generator(trace: Trace, seconds: Floats, sla: Sla) -> Gate:
     )
 
 
-def _samples(trace: Trace, seconds: Floats, sla: Sla) -> tuple[Gate, Gate]:
+def samples(trace: Trace, seconds: Floats, sla: Sla) -> tuple[Gate, Gate]:
+    """Whether there are enough requests for the primary percentile, and enough independent ones."""
     worth = effective_samples(seconds, {"p50": 0.5, "p95": 0.95, "p99": 0.99, "goodput": 0.95}[sla.metric])
     figures = (f"replay.{trace.run.id}.{sla.metric}",)
     few = f"{worth.samples} requests; {sla.metric} needs at least {worth.needed}, were they independent"
@@ -93,12 +97,14 @@ def _samples(trace: Trace, seconds: Floats, sla: Sla) -> tuple[Gate, Gate]:
     )
 
 
-def _complete(trace: Trace) -> Gate:
+def complete(trace: Trace) -> Gate:
+    """Whether the run was cut short."""
     text = "the run is complete" if trace.run.complete else f"the run was cut short. {trace.run.note}".strip()
     return Gate("complete", trace.run.complete, text, (), "replay again")
 
 
-def _successes(trace: Trace, seconds: Floats) -> Gate:
+def successes(trace: Trace, seconds: Floats) -> Gate:
+    """Whether any request ended well."""
     failed = int(np.isinf(seconds).sum())
     text = f"{failed} of {seconds.size} requests failed"
     passed = seconds.size > 0 and failed < seconds.size

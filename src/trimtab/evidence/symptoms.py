@@ -7,6 +7,7 @@ One function a class. A fact that is None is not known: it becomes ``missing``, 
     cold -> cold-shape                 premium -> mapping-fallback       padding -> padding-waste
     off_core -> oversubscription (threads > cores, no throttle), else envelope
     interference -> envelope (pace below reference), memory-burst (time beyond the profile at large shapes only)
+    stall -> envelope (quota)          launch -> launch-overhead         useful -> compute-bound
 
 Decoys that the conditions keep apart: recompilation per size looks like oversubscription (first runs settle it); a
 quota looks like slow kernels (throttled time settles it); a queue that grows while workers idle looks like capacity
@@ -17,13 +18,12 @@ Thresholds are in the constants below; each says what it separates.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-import msgspec
-
 from trimtab.domain.score import ClassId
 from trimtab.evidence._figures import percent
+from trimtab.evidence._known import Facts
 from trimtab.evidence.classify import Effect, Suspect
+
+__all__ = ["Facts", "defects", "suspects"]
 
 BUSY = 0.5  # workers busy for less of the waits than this: the queue is not for want of capacity
 COLD_CONTRAST = 2.0  # first runs at least twice as common among slow batches as among fast ones
@@ -34,47 +34,12 @@ STOLEN = 0.01
 FALLBACK = 0.01
 EXECUTED = 0.95  # share of time in the declared precision that counts as "as declared"
 NEAR_LIMIT = 0.95
-
-
-class Facts(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of one run; None = not known. Shares are 0..1.
-
-    ``idle_while_waiting`` = share of waiting in the tail during which an eligible worker was free. ``idle_elsewhere``
-    = the same for workers that were not eligible. ``first_slow`` / ``first_fast`` = share of first, changed-and-slower
-    or compiling runs among the slowest 5 % and the faster half of the batches. ``padding`` = executed / true volume.
-    ``pace`` = compute pace / its reference. ``large_excess`` / ``small_excess`` = measured / promised - 1 of the
-    largest and smallest fifth of shapes, first runs left out. ``peak`` = peak memory / limit. ``alone`` = what the
-    primary percentile would be without any cause, over the SLA's bound: useful work and its own queue.
-    ``load`` = useful work over the workers' time while requests were scheduled.
-    """
-
-    effects: Mapping[str, Effect]
-    alone: float | None = None
-    load: float | None = None
-    threads: int | None = None
-    cores: int | None = None
-    idle_while_waiting: float | None = None
-    idle_elsewhere: float | None = None
-    mean_size: float | None = None
-    max_size: int | None = None
-    runqueue: float | None = None
-    throttled: float | None = None
-    stolen: float | None = None
-    pace: float | None = None
-    stream_pace: float | None = None
-    differs: tuple[str, ...] | None = None
-    first_slow: float | None = None
-    first_fast: float | None = None
-    padding: float | None = None
-    fallback: float | None = None
-    premium: float | None = None
-    large_excess: float | None = None
-    small_excess: float | None = None
-    peak: float | None = None
-    out_of_memory: int | None = None
-    declared: str = ""
-    executed: float | None = None
-    quality: bool | None = None
+PEAK_GROWTH = 1.25  # peak memory over the baseline's: below this a plan is no burst
+SAVED = 0.05  # run time saved against the baseline that may be worth such a peak
+LAUNCHES = 0.20  # launches' share of run time: below this they explain little
+NEAR_CEILING = 0.70  # share of the machine's ceiling from which only less work or more machine helps
+DOMINANT = 0.50  # own work's share of a tail that is bound by it
+SPIN = 1.0  # cores' worth of CPU that is busy while nothing runs
 
 
 def suspects(facts: Facts) -> tuple[Suspect, ...]:
@@ -82,19 +47,36 @@ def suspects(facts: Facts) -> tuple[Suspect, ...]:
     return (
         _capacity(facts), _batch_policy(facts), _imbalance(facts), _oversubscription(facts), _cold(facts),
         _fallback(facts), _padding(facts), _memory_burst(facts), _memory_limit(facts), _envelope(facts),
+        _launch_overhead(facts), _compute_bound(facts),
     )  # fmt: skip
 
 
 def defects(facts: Facts) -> tuple[Suspect, ...]:
-    """What is wrong whatever the tail says: precision and quality (R32)."""
+    """What is wrong whatever the tail says: precision and quality (R32), and memory that buys no time (R29)."""
+    return (*_precision(facts), *_costly_memory(facts))
+
+
+def _precision(facts: Facts) -> tuple[Suspect, ...]:
     if facts.quality is False:
         return (_suspect("precision-fallback", None, ("quality is below its floor",)),)
     if facts.executed is None or not facts.declared or facts.executed >= EXECUTED:
         return ()
     seen = f"{percent(facts.executed)} of profiled time ran in {facts.declared}, which was declared"
+    if facts.executed_in:
+        seen = f"{seen}; what ran was {facts.executed_in}"
     if facts.quality:
         return (_suspect("precision-fallback", None, (seen,), against=("quality holds its floor",)),)
     return (_suspect("precision-fallback", None, (seen,)),)
+
+
+def _costly_memory(facts: Facts) -> tuple[Suspect, ...]:
+    if facts.peak_growth is None or facts.saved is None:
+        return ()
+    if facts.peak_growth < PEAK_GROWTH or facts.saved >= SAVED:
+        return ()
+    bought = f"{percent(facts.saved)} of run time saved" if facts.saved > 0 else "no run time saved"
+    seen = f"peak memory is {facts.peak_growth:.2f} times the baseline's, for {bought}"
+    return (_suspect("memory-burst", None, (seen,)),)
 
 
 def _suspect(
@@ -119,7 +101,7 @@ def _capacity(facts: Facts) -> Suspect:
         return _suspect("capacity-queueing", effect, against=(seen,))
     if facts.alone is None:
         return _suspect("capacity-queueing", effect, (seen,), missing=("what useful work alone would leave",))
-    left = f"useful work and its own queue would leave {facts.alone:.2f} times the SLA's bound"
+    left = f"useful work and its own queue would leave {facts.alone:.2f} times {facts.standard}"
     if facts.alone <= 1:
         return _suspect("capacity-queueing", effect, against=(left,))
     return _suspect("capacity-queueing", effect, (seen, left))
@@ -127,9 +109,11 @@ def _capacity(facts: Facts) -> Suspect:
 
 def _batch_policy(facts: Facts) -> Suspect:
     effect, idle = facts.effects.get("hold"), facts.idle_while_waiting
-    if facts.mean_size is None or facts.max_size is None or idle is None:
+    if idle is None:
         return _suspect("batch-policy", effect, missing=("executed batch sizes and hold times",))
-    seen = f"batches hold {facts.mean_size:.2g} of {facts.max_size} requests"
+    seen = "batch sizes are not recorded"
+    if facts.mean_size is not None and facts.max_size is not None:
+        seen = f"batches hold {facts.mean_size:.2g} of {facts.max_size} requests"
     if idle <= 0:
         return _suspect(
             "batch-policy", effect, against=(f"no request waited while an eligible worker was free; {seen}",)
@@ -149,6 +133,9 @@ def _imbalance(facts: Facts) -> Suspect:
 
 def _oversubscription(facts: Facts) -> Suspect:
     effect = facts.effects.get("off_core")
+    if facts.idle_cpu is not None and facts.idle_cpu >= SPIN and not facts.throttled:
+        seen = f"idle threads keep {facts.idle_cpu:.3g} cores busy while nothing runs"
+        return _suspect("oversubscription", _largest(facts, "off_core", "premium", "interference"), (seen,))
     if facts.runqueue is None or facts.threads is None or facts.cores is None:
         return _suspect("oversubscription", effect, missing=("the run-queue delay of batches, threads and cores",))
     seen = f"batches wait for a core during {percent(facts.runqueue)} of their time"
@@ -199,14 +186,18 @@ def _padding(facts: Facts) -> Suspect:
 
 
 def _memory_burst(facts: Facts) -> Suspect:
-    effect = facts.effects.get("interference")
-    if facts.stream_pace is None or facts.large_excess is None or facts.small_excess is None:
+    effect = _largest(facts, "interference", *(("premium",) if facts.peak_growth is not None else ()))
+    pace, grown = facts.stream_pace, facts.peak_growth
+    if (pace is None and grown is None) or facts.large_excess is None or facts.small_excess is None:
         return _suspect("memory-burst", effect, missing=("stream pace, and time over the profile by shape",))
+    rises = [] if pace is None else [f"stream pace is {pace:.2f} times its reference"]
+    rises += [] if grown is None else [f"peak memory is {grown:.2f} times the baseline's"]
     seen = (
-        f"stream pace is {facts.stream_pace:.2f} times its reference; run time is {percent(facts.large_excess)} above "
+        f"{', '.join(rises)}; run time is {percent(facts.large_excess)} above "
         f"the profile at large shapes, {percent(facts.small_excess)} at small ones"
     )
-    if facts.stream_pace < PACE_SHIFT or facts.large_excess <= max(2 * facts.small_excess, PACE_SHIFT - 1):
+    risen = (pace is not None and pace >= PACE_SHIFT) or (grown is not None and grown >= PEAK_GROWTH)
+    if not risen or facts.large_excess <= max(2 * facts.small_excess, PACE_SHIFT - 1):
         return _suspect("memory-burst", effect, against=(seen,))
     return _suspect("memory-burst", effect, (seen,))
 
@@ -220,6 +211,8 @@ def _memory_limit(facts: Facts) -> Suspect:
         evidence.append(f"{facts.out_of_memory} batches ended out of memory")
     if facts.peak is not None and facts.peak >= NEAR_LIMIT:
         evidence.append(f"peak memory reached {percent(facts.peak)} of its limit")
+    if evidence and facts.failed_by_memory:
+        return Suspect("memory-limit", effect, tuple(evidence), certain=True)
     if not evidence:
         return _suspect("memory-limit", effect, against=("peak memory stayed below its limit, nothing ran out of it",))
     return _suspect("memory-limit", effect, tuple(evidence))
@@ -227,8 +220,7 @@ def _memory_limit(facts: Facts) -> Suspect:
 
 def _envelope(facts: Facts) -> Suspect:
     """Off-core time that is not our own doing, and interference that the pace kernel confirms."""
-    effects = [facts.effects[name] for name in ("off_core", "interference") if name in facts.effects]
-    effect = max(effects, key=lambda one: one.share, default=None)
+    effect = _largest(facts, "off_core", "stall", "interference")
     evidence = [f"probed against assumed: {what}" for what in facts.differs or ()]
     if facts.throttled:
         evidence.append(f"the quota throttled {percent(facts.throttled)} of the time")
@@ -236,6 +228,7 @@ def _envelope(facts: Facts) -> Suspect:
         evidence.append(f"{percent(facts.stolen)} of the core's time was stolen")
     if facts.pace is not None and facts.pace >= PACE_SHIFT:
         evidence.append(f"the pace kernel ran {facts.pace:.2f} times its reference")
+    evidence += _quota(facts)
     ours = facts.threads is None or facts.cores is None or facts.threads > facts.cores
     if facts.runqueue is not None and facts.runqueue >= OFF_CORE and not ours:
         evidence.append(f"others held our core during {percent(facts.runqueue)} of the batches' time")
@@ -247,3 +240,49 @@ def _envelope(facts: Facts) -> Suspect:
     if missing:
         return _suspect("envelope", effect, missing=(", ".join(missing),))
     return _suspect("envelope", effect, against=("no throttling, no stolen time, pace at its reference",))
+
+
+def _quota(facts: Facts) -> list[str]:
+    """A quota that nobody read, by its marks: steps of its period, with time lost off core or more threads than it."""
+    if not facts.steps:
+        return []
+    seen = "run times stand at multiples of 100 ms, the period of a quota"
+    if facts.stall is not None and facts.stall >= OFF_CORE:
+        return [f"{seen}; {percent(facts.stall)} of run time is neither on a core nor waiting for one"]
+    if facts.quota is not None and facts.threads is not None and facts.threads > facts.quota:
+        return [f"{seen}; {facts.threads} threads share a quota of {facts.quota:g} cores"]
+    return []
+
+
+def _launch_overhead(facts: Facts) -> Suspect:
+    effect = facts.effects.get("launch")
+    if facts.launches is None:
+        return _suspect("launch-overhead", None)
+    if facts.launch is None or facts.launch_small is None or facts.launch_large is None:
+        return _suspect("launch-overhead", effect, missing=("the cost of one launch (launch_us)",))
+    seen = (
+        f"{facts.launches:.0f} launches are {percent(facts.launch)} of run time, {percent(facts.launch_small)} at "
+        f"small shapes and {percent(facts.launch_large)} at large ones"
+    )
+    if facts.launch < LAUNCHES or facts.launch_small < facts.launch_large:
+        return _suspect("launch-overhead", effect, against=(seen,))
+    return _suspect("launch-overhead", effect, (seen,))
+
+
+def _compute_bound(facts: Facts) -> Suspect:
+    """The requests' own work alone breaks the standard: nothing but less work or a faster machine helps."""
+    if facts.own_work is None or facts.own_alone is None or facts.own_work < DOMINANT or facts.own_alone <= 1:
+        return _suspect("compute-bound", None)
+    effect = Effect(facts.own_work)
+    seen = f"own work alone is {facts.own_alone:.2f} times {facts.standard}"
+    if facts.ceiling is None:
+        return _suspect("compute-bound", effect, (seen,), missing=("the best entry's share of the ceiling (ceiling)",))
+    near = f"the best known entry reaches {percent(facts.ceiling)} of the machine's ceiling"
+    if facts.ceiling < NEAR_CEILING:
+        return _suspect("compute-bound", effect, (seen,), against=(near,))
+    return Suspect("compute-bound", effect, (seen, near), certain=True)
+
+
+def _largest(facts: Facts, *names: str) -> Effect | None:
+    """The largest effect among those that are known."""
+    return max((facts.effects[n] for n in names if n in facts.effects), key=lambda one: one.share, default=None)
