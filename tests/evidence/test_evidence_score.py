@@ -306,7 +306,7 @@ def test_gain_is_positive_where_it_is_better(
 
 def test_the_gain_of_a_faster_run_has_an_interval() -> None:
     found = score.findings(traffic(), yardstick(), SLA, rng(), adapted=traffic(slow=0.8))
-    figure = found.figure("score.gain")
+    figure = found.figure("score.measured_gain")
     assert figure is not None
     assert figure.value == pytest.approx(0.2, abs=0.01)
     assert figure.interval is not None
@@ -319,7 +319,7 @@ def test_the_gain_of_a_faster_run_has_an_interval() -> None:
 
 def test_runs_that_differ_have_no_gain() -> None:
     found = score.findings(traffic(), yardstick(), SLA, rng(), adapted=traffic(workload_sha256="other"))
-    figure = found.figure("score.gain")
+    figure = found.figure("score.measured_gain")
     assert figure is not None
     assert figure.value is None
     assert figure.note == "refused: the runs differ in workload"

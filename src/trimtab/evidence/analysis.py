@@ -19,6 +19,7 @@ from trimtab.domain.score import Diagnosis
 from trimtab.domain.study import Sla
 from trimtab.domain.trace import Trace
 from trimtab.evidence import attribute, diagnose, facts, score, tail
+from trimtab.evidence.adaptation import Adaptation
 from trimtab.evidence.batches import Yardstick, measure
 from trimtab.evidence.classify import Shift
 
@@ -55,15 +56,26 @@ class Analysis(msgspec.Struct, frozen=True):
 
 
 def analyse(
-    trace: Trace, known: Circumstances, *, simulated: Sequence[Trace] = (), replayed: Sequence[Trace] = ()
+    trace: Trace,
+    known: Circumstances,
+    *,
+    simulated: Sequence[Trace] = (),
+    replayed: Sequence[Trace] = (),
+    adaptation: Adaptation | str | None = None,
 ) -> Analysis:
     """Account, tail, score and diagnosis of ``trace``. ``simulated`` and ``replayed`` runs of the same plan on the same
-    arrivals are set beside each other in the score."""
+    arrivals are set beside each other in the score; ``adaptation`` says what adapting would win."""
     stick = known.yardstick
     account = attribute.account(trace, stick.promise, stick.reference, stick.reference_entry, known.plan)
     tails = tail.findings(account, trace, known.seed)
     scored = score.findings(
-        trace, stick, known.sla, np.random.default_rng(known.seed), simulated=simulated, replayed=replayed
+        trace,
+        stick,
+        known.sla,
+        np.random.default_rng(known.seed),
+        simulated=simulated,
+        replayed=replayed,
+        adaptation=adaptation,
     )
     return Analysis(account, tails, scored, _diagnosis(trace, known, account, tails, scored))
 

@@ -38,28 +38,40 @@ def gain(metric: Metric, static: float, adapted: float) -> float | None:
     if not (math.isfinite(static) and math.isfinite(adapted)) or static == 0:
         return None
     change = (adapted - static) / static
-    return change if metric == "goodput" else -change
+    return change if metric == "goodput" else 0.0 - change
 
 
-def paired_gain(static: Trace, adapted: Trace, sla: Sla, rng: np.random.Generator, desk: Desk) -> Figure:
-    """Gain in the study's primary metric, stored as ``<stage>.gain``; the miss rate's beside it.
+BESIDE = ("p95", "miss_rate", "goodput")
+"""Metrics whose gain stands beside the primary one's."""
+
+
+def paired_gains(name: str, static: Trace, adapted: Trace, sla: Sla, rng: np.random.Generator, desk: Desk) -> Figure:
+    """Gain in the study's primary metric, stored as ``<stage>.<name>`` and returned; beside it ``<name>.<metric>`` of
+    p95, miss rate and goodput.
 
     Runs that differ in workload, envelope, versions, start state, source or slice have no gain: the note says why.
     """
     differs = incomparable(static.run, adapted.run)
     if differs:
-        why = f"refused: the runs differ in {', '.join(differs)}"
-        return desk.add("gain", None, "share", 0, note=why)
+        return desk.add(name, None, "share", 0, note=f"refused: the runs differ in {', '.join(differs)}")
     a, b = latencies(static, sla), latencies(adapted, sla)
     memory = max(relaxation_requests(a), relaxation_requests(b))
-    missed = paired_mean(misses(a, sla), misses(b, sla), rng, relaxation=memory)
-    desk.compare("gain.miss_rate", as_gain("p95", missed), "share", note="miss rate; positive is better")
-    note = f"{sla.metric}, {static.run.source}, against run {adapted.run.id}; positive is better"
-    if sla.metric == "goodput":
-        good = paired_mean(~misses(a, sla), ~misses(b, sla), rng, relaxation=memory)
-        return desk.compare("gain", as_gain("goodput", good), "share", note=note)
-    quantiles = paired_quantile(a, b, PERCENTILES[sla.metric], rng, relaxation=memory)
-    return desk.compare("gain", as_gain(sla.metric, quantiles), "share", note=note)
+
+    def compare(metric: str, id_: str) -> Figure:
+        note = f"{metric.replace('_', ' ')}, {static.run.source}, against run {adapted.run.id}; positive is better"
+        if metric == "miss_rate":
+            ratio = as_gain("p95", paired_mean(misses(a, sla), misses(b, sla), rng, relaxation=memory))
+        elif metric == "goodput":
+            ratio = as_gain("goodput", paired_mean(~misses(a, sla), ~misses(b, sla), rng, relaxation=memory))
+        else:
+            ratio = as_gain("p95", paired_quantile(a, b, PERCENTILES[metric], rng, relaxation=memory))
+        return desk.compare(id_, ratio, "share", note=note)
+
+    primary = compare(sla.metric, name)
+    for metric in BESIDE:
+        if metric != sla.metric:
+            compare(metric, f"{name}.{metric}")
+    return primary
 
 
 def as_gain(metric: Metric, ratio: Comparison) -> Comparison:
@@ -69,9 +81,9 @@ def as_gain(metric: Metric, ratio: Comparison) -> Comparison:
     sign = 1 if metric == "goodput" else -1
     interval = ratio.interval
     if interval is not None:
-        lo, hi = sorted((sign * (interval.lo - 1), sign * (interval.hi - 1)))
+        lo, hi = sorted((sign * (interval.lo - 1) + 0.0, sign * (interval.hi - 1) + 0.0))
         interval = msgspec.structs.replace(interval, lo=lo, hi=hi)
-    return msgspec.structs.replace(ratio, value=sign * (ratio.value - 1), interval=interval)
+    return msgspec.structs.replace(ratio, value=sign * (ratio.value - 1) + 0.0, interval=interval)
 
 
 def clairvoyant(values: Floats, metric: Metric) -> NDArray[np.int64]:

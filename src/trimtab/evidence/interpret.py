@@ -54,17 +54,18 @@ def interpret(
     gain: Figure | None,
     trend: tuple[float, float] | None,
     uncovered: float,
-    simulated: Figure | None = None,
+    simulated: str = "",
 ) -> Interpretation:
     """The reading of one Score. ``trend`` = mapping accuracy of the first and the last third of the windows;
-    ``uncovered`` = share of measured time that ran without a promise. ``gain`` was measured, ``simulated`` was not."""
+    ``uncovered`` = share of measured time that ran without a promise. ``gain`` was measured;
+    ``simulated`` says what refitting would win, empty = nothing is known."""
     mapping, promise = score.mapping, score.promise_warm
     if mapping.value is None:
         return _say(f"Mapping accuracy cannot be read ({mapping.note})", "measure again", "observability")
     figures = (
         f"Mapping accuracy is {_with_interval(mapping)}{_trend(trend)}, promise accuracy {_with_interval(promise)}"
     )
-    won = _gain(gain, "") + _gain(simulated, ", simulated")
+    won = _gain(gain) + (f"; {simulated}" if simulated else "")
     if not math.isnan(uncovered) and uncovered > TOLERANCE:
         text = f"{figures}; {percent(uncovered)} of the run time was never promised anything{won}"
         return _say(text, "profile the shapes that run without a promise", "compiler")
@@ -99,12 +100,12 @@ def _trend(trend: tuple[float, float] | None) -> str:
     return f" ({word} from {percent(trend[0])} to {percent(trend[1])} over the run)"
 
 
-def _gain(gain: Figure | None, how: str) -> str:
+def _gain(gain: Figure | None) -> str:
     if gain is None:
         return ""
     if gain.value is None:
-        return f"; the adaptation gain{how} could not be computed ({gain.note})"
+        return f"; the adaptation gain could not be computed ({gain.note})"
     if gain.interval is None or gain.interval.lo <= 0 <= gain.interval.hi:
-        return f"; no adaptation gain is shown ({_with_interval(gain)}{how})"
+        return f"; no adaptation gain is shown ({_with_interval(gain)})"
     verb = "wins back" if gain.value > 0 else "loses"
-    return f"; run-time adaptation {verb} {_with_interval(gain)}{how}"
+    return f"; run-time adaptation {verb} {_with_interval(gain)}"

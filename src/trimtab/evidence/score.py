@@ -44,11 +44,13 @@ from trimtab.domain.score import LOSS_CAUSES, Score
 from trimtab.domain.study import Sla
 from trimtab.domain.trace import Trace
 from trimtab.evidence import _score_tables as tables
+from trimtab.evidence import adaptation as adapting
 from trimtab.evidence._figures import Desk, percent
 from trimtab.evidence._split import Int
+from trimtab.evidence.adaptation import Adaptation
 from trimtab.evidence.batches import Batches, Bool, Yardstick, coverage, measure, share_of
 from trimtab.evidence.bootstrap import Comparison, ratio_of_sums
-from trimtab.evidence.gain import paired_gain
+from trimtab.evidence.gain import paired_gains
 from trimtab.evidence.interpret import interpret
 from trimtab.evidence.latency import latencies
 
@@ -62,20 +64,21 @@ def findings(
     adapted: Trace | None = None,
     simulated: Sequence[Trace] = (),
     replayed: Sequence[Trace] = (),
+    adaptation: Adaptation | str | None = None,
 ) -> Findings:
     """Everything the score stage found about one run.
 
     ``adapted`` = the same arrivals under run-time adaptation, from the same source as ``trace``. ``simulated`` and
     ``replayed`` are runs of the same plan on the same arrivals, for the comparison of the simulator with the replay.
+    ``adaptation`` = what adapting would win in simulation, or why that cannot be said.
     """
     desk = Desk("score", "this run", f"traces/{trace.run.id}/batches.parquet")
     batches = measure(trace, yardstick)
     seconds = latencies(trace, sla)
     result = score(trace, batches, desk, rng)
     _shares(batches, desk)
-    gain = None
-    if adapted is not None:
-        gain = paired_gain(trace, adapted, sla, rng, desk)
+    measured_gain = None if adapted is None else paired_gains("measured_gain", trace, adapted, sla, rng, desk)
+    said: list[Finding] = []
     series = [
         tables.windows(trace, batches, seconds, sla, None if adapted is None else latencies(adapted, sla)),
         tables.loss(result, batches),
@@ -85,11 +88,18 @@ def findings(
     ]
     if simulated and replayed:
         series.append(tables.simulation(simulated, replayed, sla, desk))
-    reading = interpret(result, gain, tables.trend(series[0]), _uncovered(desk))
+    simulated_gain = ""
+    if isinstance(adaptation, str):
+        adapting.absent(adaptation, desk)
+    elif adaptation is not None:
+        simulated_gain = adapting.clause(adapting.figures(adaptation, sla, rng, desk), desk)
+        series.append(adapting.by_window(adaptation, measure(adaptation.static, yardstick), sla))
+        said.append(adapting.said(adaptation, sla.metric, desk))
+    reading = interpret(result, measured_gain, tables.trend(series[0]), _uncovered(desk), simulated_gain)
     loss = ", ".join(
         f"{cause} {percent(figure.value)}" for cause, figure in result.loss.items() if figure.value is not None
     )
-    said = (
+    read = (
         Finding(
             text=reading.sentence,
             figures=("score.mapping_accuracy", "score.promise_accuracy_warm"),
@@ -104,7 +114,7 @@ def findings(
     return Findings(
         stage="score",
         headline=reading.sentence,
-        findings=said,
+        findings=(*read, *said),
         figures=tuple(desk.figures),
         series=tuple(one for one in series if one.columns),
         status="done" if batches.row.size else "partial",

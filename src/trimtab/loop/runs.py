@@ -53,7 +53,7 @@ def replayed(ctx: Context, plan: Plan, part: str, run_id: str, *, stage: str) ->
                 predictor=ctx.costs(plan),
                 cores=ctx.worker_cores(plan),
                 driver_core=ctx.driver_core,
-                run=_info(ctx, plan, part, run_id, "measured", 0),
+                run=info(ctx, plan, part, run_id, "measured", 0),
                 sink=lambda table, rows: log.extend([(table, *row) for row in rows]),
             ),
             Renamed(ctx.progress, stage, run_id),
@@ -86,11 +86,12 @@ def in_turn(
 def simulated(ctx: Context, plan: Plan, workload: Workload, part: str, run_id: str, seed: int) -> Trace:
     """``plan`` under the virtual clock, service times drawn from its profile with ``seed``."""
     costs = ctx.costs(plan)
-    run = _info(ctx, plan, part, run_id, "simulated", seed)
+    run = info(ctx, plan, part, run_id, "simulated", seed)
     return simulate(workload, plan, Router(plan.compile), costs, ProfileService(costs, seed), run)
 
 
-def _info(ctx: Context, plan: Plan, part: str, run_id: str, source: Source, seed: int) -> RunInfo:
+def info(ctx: Context, plan: Plan, part: str, run_id: str, source: Source, seed: int) -> RunInfo:
+    """What a run of ``plan`` on slice ``part`` is, before it is made."""
     cores = ctx.worker_cores(plan) if source == "measured" else tuple(range(plan.serve.workers))
     return RunInfo(
         id=run_id,
@@ -128,7 +129,7 @@ def _salvage(ctx: Context, plan: Plan, part: str, run_id: str) -> None:
     path = ctx.packet.telemetry_path(run_id)
     if not path.is_file():
         return
-    run = _info(ctx, plan, part, _cut_id(ctx, run_id), "measured", 0)
+    run = info(ctx, plan, part, _cut_id(ctx, run_id), "measured", 0)
     router = Router(plan.compile)
     recorder = Recorder(run, ctx.workload.take(ctx.slice(part)), tuple(router.entries), ctx.worker_cores(plan))
     rows = recover(path).rows

@@ -1,0 +1,73 @@
+"""What adapting at run time would win: what may be refitted in this study, and what its profiles know of it."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from trimtab.domain.plan import Entry, Plan
+from trimtab.domain.profile import CompileProfile
+from trimtab.evidence.adaptation import Adaptation
+from trimtab.loop import compiling, runs
+from trimtab.loop.context import Context
+from trimtab.mapping.cost import CostModel
+from trimtab.retuning.adaptation import Terms, adapt
+
+TUNE, HELD_OUT = "tune", "held-out"
+MOST_REQUESTS = 9600
+"""48 windows of 200: the time that this takes is bounded, and a longer trend says no more."""
+
+
+def simulated(ctx: Context) -> Adaptation | str:
+    """Static, adapted and clairvoyant runs, simulated; or why this study has none.
+
+    On the traffic before the held-out slice: more of it than there was time to replay, because a trend needs windows.
+    """
+    study = ctx.study
+    base, space = study.baseline, study.space
+    if len(study.dims) != 1:
+        return "buckets are refitted to one dynamic dim only"
+    kept = sum(entry.kind == "dynamic" for entry in base.compile.entries)
+    most = min(max(space.buckets, default=0), space.max_entries - max(kept, 1))
+    if most < 1:
+        return "the study allows no buckets (space.buckets), so nothing can be refitted"
+    allowed = next(iter(study.dims.values()))
+    measured, padded = _measured(ctx)
+    reference, entry = compiling.reference_plan(ctx)
+    costs = ctx.costs(reference)
+    terms = Terms(
+        baseline=base,
+        most=most,
+        low=allowed.lo,
+        high=allowed.hi,
+        cost=compiling.bucket_cost(costs, entry),
+        costs=ctx.costs(base),
+        measured=measured,
+        reference=costs,
+        reference_entry=entry,
+        profiles=padded or _profiles(ctx, base),
+    )
+    tune, held_out = ctx.slice(TUNE), ctx.slice(HELD_OUT)
+    stop = max(tune.stop, min(held_out.start, tune.start + MOST_REQUESTS))
+    traffic = ctx.workload.take(replace(tune, stop=stop))
+    run = runs.info(ctx, base, TUNE, "adaptation", "simulated", study.seeds.simulate)
+    return adapt(traffic, terms, study.sla, run)
+
+
+def _measured(ctx: Context) -> tuple[dict[Entry, CostModel], list[CompileProfile]]:
+    """Static and padded entries of candidates that compile as the baseline does but for their entries: who knows each
+    entry's times, and the profiles of all of them."""
+    base, found, profiles = ctx.study.baseline, dict[Entry, CostModel](), list[CompileProfile]()
+    for plan in (move.plan for move in compiling.candidates(ctx).moves):
+        same = replace(plan.compile, entries=base.compile.entries, fallback=base.compile.fallback)
+        if same != base.compile or plan.serve.threads != base.serve.threads:
+            continue
+        known = {profile.entry: profile for profile in _profiles(ctx, plan)}
+        padded = [e for e in plan.compile.entries if e.kind != "dynamic" and e.id in known and known[e.id].timings]
+        costs = ctx.costs(plan)
+        found |= {entry: costs for entry in padded if entry not in found}
+        profiles += [known[entry.id] for entry in padded]
+    return found, profiles
+
+
+def _profiles(ctx: Context, plan: Plan) -> list[CompileProfile]:
+    return [profile for profile in ctx.profiles(plan) if isinstance(profile, CompileProfile)]

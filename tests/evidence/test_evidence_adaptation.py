@@ -1,0 +1,127 @@
+"""What adapting would win: figures, windows and words, from runs that are given."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from evidence_cases import SLA, Line, Ran, dynamic, trace
+
+from trimtab.domain.figure import Findings
+from trimtab.domain.study import Sla
+from trimtab.domain.trace import Trace
+from trimtab.evidence import score
+from trimtab.evidence.adaptation import Adaptation, Shift, window_values
+from trimtab.evidence.batches import Yardstick
+from trimtab.evidence.floor import Floor, aa_floor
+from trimtab.evidence.reference import ReferenceSet
+
+LINE = Line(fixed=1.0, slope=0.01)
+STICK = Yardstick(LINE, LINE, "ref", ReferenceSet((dynamic("ref", batch=(1, 1)),), LINE, 1))
+HELD = aa_floor([[1.0, 1.01, 1.03]])
+
+
+def run(name: str, slow: tuple[float, float] = (1.0, 1.0), *, source: str = "simulated", wide: int = 0) -> Trace:
+    """600 requests, each width of 100..299 once in 200; ``slow`` by half. ``wide``: all run at this width."""
+    batches = []
+    for i in range(600):
+        width = 100 + i * 73 % 200
+        executed = wide or width
+        wall = (1 + 0.01 * executed) * slow[i >= 300]
+        batches.append(Ran((width,), wall=wall, promised=1 + 0.01 * executed, executed=executed, arrived=i * 20.0))
+    return trace(batches, source=source, id=f"simulated-{name}", plan=name)
+
+
+def adaptation(adapted: float = 0.8, knowing: float = 0.6, floor: Floor = HELD) -> Adaptation:
+    return Adaptation(
+        static=run("static"), adapted=run("adapted", (1.0, adapted)), without_stalls=run("without-stalls", (1.0, 0.7)),
+        clairvoyant=run("clairvoyant", (knowing, knowing)), floor=floor, edges=np.array([0, 200, 400, 600]),
+        shifts=(
+            Shift(ends=(), compiled=0, stall=0, best="this window"),
+            Shift(ends=(299,), compiled=1, stall=5_000_000, best="this window"),
+            Shift(ends=(150, 299), compiled=1, stall=6_000_000, best="baseline"),
+        ),
+        interpolated=0.25,
+    )  # fmt: skip
+
+
+def found(given: Adaptation | str, sla: Sla = SLA) -> Findings:
+    measured = run("m", source="measured")
+    return score.findings(measured, STICK, sla, np.random.default_rng(1), adaptation=given)
+
+
+def value(told: Findings, name: str) -> float | None:
+    figure = told.figure(f"score.{name}")
+    assert figure is not None
+    return figure.value
+
+
+def test_gain_headroom_and_capture() -> None:
+    told = found(adaptation(adapted=0.5))
+    # p95 of all 600: static 3.9 ms (width 290); adapted: the slower half decides
+    assert value(told, "headroom") == pytest.approx(0.4, abs=0.01)
+    assert value(told, "simulated_floor") == pytest.approx(0.03, abs=0.001)
+    gain, capture = value(told, "gain"), value(told, "capture")
+    assert gain is not None
+    assert capture == pytest.approx(gain / 0.4, abs=0.01)
+    assert (value(told, "stall"), value(told, "interpolated")) == (11.0, 0.25)
+    assert all("simulated" in f.note for f in told.figures if f.id.startswith(("score.gain", "score.headroom")))
+
+
+def test_headroom_inside_the_floor_leaves_nothing_to_capture() -> None:
+    told = found(adaptation(knowing=0.99))
+    figure = told.figure("score.capture")
+    assert figure is not None
+    assert (figure.value, figure.note) == (None, "nothing to capture")
+
+
+def test_one_row_a_window_with_the_accuracy_of_the_static_run() -> None:
+    table = found(adaptation()).table("score.adaptation")
+    assert table is not None
+    rows = table.columns
+    assert rows["window"] == (0, 1, 2)
+    assert rows["requests"] == (200, 200, 200)
+    assert rows["static_p95"] == (3.89, 3.89, 3.89)
+    assert rows["gain"][0] == 0.0
+    assert rows["gain"][2] == pytest.approx(0.2)
+    assert rows["gain_without_stalls"][2] == pytest.approx(0.3)
+    assert rows["headroom"] == pytest.approx((0.4, 0.4, 0.4))
+    assert rows["mapping_accuracy"] == (1.0, 1.0, 1.0)
+    assert (rows["compiled"], rows["stall"]) == ((0, 1, 1), (0.0, 5.0, 6.0))
+    assert (rows["ends"], rows["best"]) == (("", "299", "150 299"), ("this window", "this window", "baseline"))
+
+
+def test_a_padded_static_run_has_a_low_accuracy() -> None:
+    padded = adaptation()
+    padded = Adaptation(**{f: getattr(padded, f) for f in padded.__struct_fields__} | {"static": run("s", wide=300)})
+    table = found(padded).table("score.adaptation")
+    assert table is not None
+    assert table.columns["mapping_accuracy"][0] == pytest.approx((1 + 0.01 * 199.5) / 4, abs=0.001)
+
+
+def test_the_sentence_says_what_is_lost_to_stalls() -> None:
+    texts = [finding.text for finding in found(adaptation()).findings]
+    assert texts[-1].startswith("In simulation, refitting the buckets at each of 2 window boundaries makes p95 ")
+    assert "2 compiles keep each worker from serving for 0.011 s." in texts[-1]
+    assert texts[-1].endswith("with each window known beforehand, 40.0 % better.")
+
+
+def test_a_gain_enters_the_one_sentence_that_reads_the_score() -> None:
+    told = found(adaptation(adapted=0.5, knowing=0.4))
+    assert "simulated, wins back" in told.headline or "no gain of refitting" in told.headline
+    fails = found(adaptation(adapted=100.0), Sla(metric="p95", bound_ms=50, deadline_ms=100))
+    assert value(fails, "gain") is None
+    assert "50.0 % of the requests end after the deadline, and goodput changes by -50.0 %" in fails.headline
+
+
+def test_why_there_is_no_adapted_run_is_said() -> None:
+    told = found("the study allows no buckets")
+    figure = told.figure("score.gain")
+    assert figure is not None
+    assert (figure.value, figure.note) == (None, "simulated: the study allows no buckets")
+    assert told.table("score.adaptation") is None
+
+
+def test_window_values_are_the_primary_metric() -> None:
+    edges = np.array([0, 200, 400, 600])
+    assert window_values(run("r", (1.0, 2.0)), SLA, edges) * 1e3 == pytest.approx([3.89, 7.28, 7.78], abs=0.5)
+    assert window_values(run("r"), Sla(metric="goodput", bound_ms=3.0), edges).tolist() == [0.505, 0.505, 0.505]
