@@ -13,8 +13,10 @@ from trimtab.domain.figure import Interval
 from trimtab.domain.score import LOSS_CAUSES
 from trimtab.domain.study import Sla
 from trimtab.evidence import gain, latency, stats
+from trimtab.evidence._figures import Desk
 from trimtab.evidence.batches import Yardstick, coverage, measure, share_of
 from trimtab.evidence.floor import aa_floor
+from trimtab.evidence.ledger import ledger
 from trimtab.evidence.reference import ReferenceSet
 from trimtab.evidence.symptoms import Facts, suspects
 
@@ -104,6 +106,17 @@ def test_promises_coverage_and_fit() -> None:
     says(f"One of four on the fallback: {coverage(mixed):g}")
     padded = measure(trace([Ran((100,), wall=4, promised=4, executed=300)]), yardstick())
     says(f"width 100 padded to 300: 2 / 4 = {share_of(padded.useful, padded.executed):g}")
+
+
+def test_prediction_ledger() -> None:
+    run = trace([Ran((100,), wall=12, promised=2, first=True), Ran((100,), wall=3, promised=2, arrived=50)])
+    run.requests["predicted_at_dispatch"][0] = 11_000_000
+    columns = ledger(run, measure(run, yardstick()), Desk("score", "this run", "")).columns
+    cells = {name: column[0] for name, column in columns.items()}
+    says(
+        f"bias {cells['compile_bias']:.3g} at compile and {cells['dispatch_bias']:.3g} at dispatch, p95 of the error "
+        f"{cells['compile_p95']:g} ms and {cells['dispatch_p95']:g} ms"
+    )
 
 
 def test_gain_and_capture() -> None:

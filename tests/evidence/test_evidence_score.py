@@ -216,7 +216,7 @@ def test_findings_of_a_fitting_run() -> None:
     assert "the mapping fits its traffic" in found.headline
     assert found.findings[0].owner == "observability"
     assert {s.id for s in found.series} == {
-        "score.windows", "score.loss", "score.bands", "score.routes", "score.shapes",
+        "score.windows", "score.loss", "score.bands", "score.routes", "score.shapes", "score.ledger",
     }  # fmt: skip
     assert len({figure.id for figure in found.figures}) == len(found.figures)
 

@@ -81,20 +81,19 @@ def loss(score: Score, batches: Batches) -> Series:
 def bands(trace: Trace, batches: Batches, seconds: Floats, sla: Sla) -> Series:
     """Bands of the request's volume (product of its dims) with equal numbers of requests; a batch belongs to the band
     of its largest member."""
-    if not trace.dim_names or not seconds.size:
+    band, names = shape_bands(trace)
+    if not names:
         return series("score.bands", {}, {}, _requests(trace))
     volume = trace.requests.dims("dim", trace.dim_names).prod(axis=1)
-    cuts = np.unique([int(quantile(volume, (i + 1) / BANDS)) for i in range(BANDS)])
-    band = np.searchsorted(cuts, volume)
     of_batch = np.zeros(batches.row.size, dtype=np.int64)
     ran = batches.of_request >= 0
     np.maximum.at(of_batch, batches.of_request[ran], band[ran])
     rows = []
-    for number in range(cuts.size):
+    for number, label in enumerate(names):
         here, keep = band == number, of_batch == number
         rows.append(
             {
-                "band": f"{volume[here].min()}..{volume[here].max()}",
+                "band": label,
                 "lo": int(volume[here].min()),
                 "hi": int(volume[here].max()),
                 "requests": int(here.sum()),
@@ -105,6 +104,17 @@ def bands(trace: Trace, batches: Batches, seconds: Floats, sla: Sla) -> Series:
         )
     name = trace.dim_names[0] if len(trace.dim_names) == 1 else "volume"
     return series("score.bands", table(rows), {"p95": "ms"}, _requests(trace), note=f"bands of {name}")
+
+
+def shape_bands(trace: Trace) -> tuple[Int, list[str]]:
+    """The band of each request, by volume (product of its dims), and each band's range; equal numbers of requests."""
+    if not trace.dim_names or not len(trace.requests):
+        return np.zeros(len(trace.requests), dtype=np.int64), []
+    volume = trace.requests.dims("dim", trace.dim_names).prod(axis=1)
+    cuts = np.unique([int(quantile(volume, (i + 1) / BANDS)) for i in range(BANDS)])
+    band = np.searchsorted(cuts, volume).astype(np.int64)
+    of_band = (volume[band == number] for number in range(cuts.size))
+    return band, [f"{mine.min()}..{mine.max()}" for mine in of_band]
 
 
 def routes(trace: Trace, batches: Batches, seconds: Floats) -> Series:

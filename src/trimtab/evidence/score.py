@@ -53,6 +53,7 @@ from trimtab.evidence.bootstrap import Comparison, ratio_of_sums
 from trimtab.evidence.gain import paired_gains
 from trimtab.evidence.interpret import interpret
 from trimtab.evidence.latency import latencies
+from trimtab.evidence.ledger import ledger
 
 
 def findings(
@@ -85,6 +86,7 @@ def findings(
         tables.bands(trace, batches, seconds, sla),
         tables.routes(trace, batches, seconds),
         tables.shapes(trace, batches),
+        ledger(trace, batches, desk),
     ]
     if simulated and replayed:
         series.append(tables.simulation(simulated, replayed, sla, desk))
