@@ -9,6 +9,7 @@ import errno
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 from cyclopts import App, CycloptsError, Parameter
 
@@ -155,6 +156,44 @@ def init(model: Path, *, trace: Path, out: Path = Path("study.toml"), force: boo
     from trimtab.loop.draft import write_draft
 
     show.lines(write_draft(model, trace, out, force=force))
+    return 0
+
+
+@app.command
+def diagnose(
+    table: Path,
+    *,
+    baseline: Path | None = None,
+    column: Annotated[tuple[str, ...], Parameter(negative="")] = (),
+    fact: Annotated[tuple[str, ...], Parameter(negative="")] = (),
+    sla: str | None = None,
+    strict: bool = False,
+    json: bool = False,
+) -> int:
+    """Name what explains the tail of a table of requests from any system, and what to measure next.
+
+    Parameters
+    ----------
+    table
+        A CSV, TSV, JSONL or Parquet file (each also .gz), one row a request. docs/diagnose.md lists its columns.
+    baseline
+        A second table to compare it with: the version, plan or setting before.
+    column
+        role=header, for a column under another name, such as latency_ms=total. May be repeated.
+    fact
+        name=value, for what a table cannot hold, such as threads=16 or limit_mb=4096. May be repeated.
+    sla
+        What the tail must hold: p95=100ms, p99=1.5s or goodput=0.99@100ms.
+    strict
+        Refuse rows and values that cannot be used, instead of counting them.
+    json
+        Print the result as JSON.
+    """
+    from trimtab.cli import diagnosis
+    from trimtab.loop.tables import diagnose_table
+
+    answer = diagnose_table(table, baseline=baseline, columns=column, facts=fact, sla=sla, strict=strict)
+    diagnosis.show(answer, as_json=json)
     return 0
 
 

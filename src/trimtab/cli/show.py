@@ -33,27 +33,27 @@ def outcome(found: Outcome, stage: str, *, as_json: bool) -> None:
     if as_json:
         _json(_outcome_json(found, stage))
         return
-    console = _console()
+    console = terminal()
     if stage == "report":
         text.show(view(found.record), console)
-        console.print(_plain(f"\nreport: {found.folder}/report.html\npacket: {found.folder}"), highlight=False)
+        console.print(plain(f"\nreport: {found.folder}/report.html\npacket: {found.folder}"), highlight=False)
         return
     if stage in found.record.findings:
         _findings(found.record.findings[stage], console)
-    console.print(_plain(f"packet: {found.folder}"), highlight=False)
+    console.print(plain(f"packet: {found.folder}"), highlight=False)
 
 
 def _findings(found: Findings, console: Console) -> None:
     """One stage: its headline, its sentences, its figures."""
-    console.print(_plain(found.headline), style="bold")
+    console.print(plain(found.headline), style="bold")
     for finding in found.findings:
         if finding.text != found.headline:
-            console.print(_plain(f"  {finding.text}"))
+            console.print(plain(f"  {finding.text}"))
     table = Table("figure", "value", "interval", "samples", "note", box=None, pad_edge=False)
     for figure in found.figures:
         interval = f"{figure.interval.lo:.4g} to {figure.interval.hi:.4g}" if figure.interval else ""
         value = "unknown" if figure.value is None else f"{figure.value:.4g} {figure.unit}"
-        table.add_row(*map(_plain, (figure.id, value, interval, str(figure.samples), figure.note)))
+        table.add_row(*map(plain, (figure.id, value, interval, str(figure.samples), figure.note)))
     console.print(table)
 
 
@@ -76,7 +76,7 @@ def record(found: Any, page: Page, *, as_json: bool) -> None:
     if as_json:
         _json(found)
         return
-    text.show(page, _console())
+    text.show(page, terminal())
 
 
 def verification(packet: Path, problems: Sequence[Problem], *, as_json: bool) -> int:
@@ -97,14 +97,14 @@ def backends(infos: Iterable[BackendInfo], *, as_json: bool) -> None:
     if as_json:
         _json(list(infos))
         return
-    console = _console()
+    console = terminal()
     for info in infos:
         versions = ", ".join(f"{name} {version}" for name, version in info.versions.items())
         console.print(Text(f"{'+' if info.available else '-'} {info.name}", style="bold"), Text(versions, style="dim"))
         if info.why:
-            console.print(_plain(f"    {info.why}"))
+            console.print(plain(f"    {info.why}"))
         for ability in info.abilities:
-            console.print(_plain(f"    {'+' if ability.ok else '-'} {ability.name}: {ability.why}"), soft_wrap=True)
+            console.print(plain(f"    {'+' if ability.ok else '-'} {ability.name}: {ability.why}"), soft_wrap=True)
 
 
 def envelope(found: Envelope, checks: Sequence[EnvelopeCheck], *, as_json: bool) -> None:
@@ -114,13 +114,13 @@ def envelope(found: Envelope, checks: Sequence[EnvelopeCheck], *, as_json: bool)
         return
     table = Table("what", "value", box=None, pad_edge=False)
     for name in found.__struct_fields__:
-        table.add_row(_plain(name.replace("_", " ")), _plain(_value(getattr(found, name))))
-    console = _console()
+        table.add_row(plain(name.replace("_", " ")), plain(_value(getattr(found, name))))
+    console = terminal()
     console.print(table)
     if checks:
         compared = Table("assumption", "assumed", "probed", "", box=None, pad_edge=False)
         for check in checks:
-            compared.add_row(*map(_plain, (check.name, check.assumed, check.probed, check.status)))
+            compared.add_row(*map(plain, (check.name, check.assumed, check.probed, check.status)))
         console.print()
         console.print(compared)
 
@@ -153,10 +153,10 @@ def error(fault: TrimtabError, *, as_json: bool) -> int:
         _json({"error": {"kind": kind, "what": fault.what, "where": fault.where, "fix": fault.fix}})
         return fault.exit_code
     console = Console(stderr=True, highlight=False, soft_wrap=True)
-    console.print(Text("error: ", style="bold red"), _plain(fault.what), sep="")
+    console.print(Text("error: ", style="bold red"), plain(fault.what), sep="")
     for name, value in (("where", fault.where), ("  fix", fault.fix)):
         if value:
-            console.print(Text(f"{name}: ", style="bold"), _plain(value), sep="")
+            console.print(Text(f"{name}: ", style="bold"), plain(value), sep="")
     return fault.exit_code
 
 
@@ -166,13 +166,13 @@ def interrupted() -> int:
     return INTERRUPTED
 
 
-def _console() -> Console:
+def terminal() -> Console:
     """Standard output; a pipe or a log gets lines of a readable width."""
     console = Console()
     return console if console.is_terminal else Console(width=120)
 
 
-def _plain(text: str) -> Text:
+def plain(text: str) -> Text:
     """Names from files are text, never markup or control sequences."""
     return Text("".join(c for c in text if c.isprintable() or c == "\n"))
 

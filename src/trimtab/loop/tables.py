@@ -1,0 +1,121 @@
+"""``trimtab diagnose``: a table of requests from any system, read and classified."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+
+import msgspec
+
+from trimtab.domain.figure import Findings
+from trimtab.domain.imported import NUMBERS, TEXTS, ReadReport
+from trimtab.domain.score import Diagnosis
+from trimtab.domain.study import Sla
+from trimtab.errors import UsageError
+from trimtab.evidence.imported import diagnose
+from trimtab.readers.table import read_requests
+
+_MS = {"s": 1e3, "ms": 1.0, "us": 1e-3}
+_BOUND = re.compile(r"(?P<value>\d+(?:\.\d+)?)(?P<unit>us|ms|s)")
+_ALIASES = {"throttled": "throttled_share"}
+_MORE = {"baseline_peak_mb": "peak memory of the baseline"}
+_SHARES = ("throttled_share", "stolen", "executed_share", "ceiling")
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What a table of requests says: its classes, its tail, and how it was read."""
+
+    diagnosis: Diagnosis
+    tail: Findings
+    read: ReadReport
+    baseline: ReadReport | None
+    notes: tuple[str, ...]
+
+
+def diagnose_table(
+    table: Path,
+    *,
+    baseline: Path | None = None,
+    columns: Sequence[str] = (),
+    facts: Sequence[str] = (),
+    sla: str | None = None,
+    strict: bool = False,
+) -> Answer:
+    """Read ``table`` (and a table to compare it with) and name what explains its tail.
+
+    ``columns`` are ``role=header``, ``facts`` ``name=value``, ``sla`` is like ``p95=100ms`` or ``goodput=0.99@100ms``.
+    UsageError for what these do not say, DataError for a table that cannot be used.
+    """
+    mapped = dict(_pair(text, "--column", "latency_ms=total") for text in columns)
+    numbers, texts = _facts(facts)
+    bound = None if sla is None else parse_sla(sla)
+    requests, read = read_requests(table, mapped, strict=strict)
+    other = None if baseline is None else read_requests(baseline, mapped, strict=strict)
+    found = diagnose(
+        requests, read, sla=bound, baseline=None if other is None else other[0], numbers=numbers, texts=texts
+    )
+    read = msgspec.structs.replace(read, notes=(*read.notes, *found.notes))
+    return Answer(found.diagnosis, found.tail, read, None if other is None else other[1], found.notes)
+
+
+def parse_sla(text: str) -> Sla:
+    """``p50|p95|p99=<bound>`` or ``goodput=<share>@<bound>``; the bound in us, ms or s. Else a UsageError."""
+    fix = "like p95=100ms, p99=1.5s or goodput=0.99@100ms"
+    metric, _, rest = text.partition("=")
+    metric = metric.strip().lower()
+    if metric in ("mean", "avg", "average"):
+        raise UsageError("an average never decides", where="--sla", fix=fix)
+    share, at, bound = rest.rpartition("@")
+    found = _BOUND.fullmatch(bound.strip())
+    if metric not in ("p50", "p95", "p99", "goodput") or found is None or (metric == "goodput") != bool(at):
+        raise UsageError(f"{text!r} is no SLA", where="--sla", fix=fix)
+    bound_ms = float(found["value"]) * _MS[found["unit"]]
+    if bound_ms <= 0:
+        raise UsageError("the bound of an SLA must be above 0", where="--sla", fix=fix)
+    if metric != "goodput":
+        return Sla(metric=metric, bound_ms=bound_ms)  # type: ignore[arg-type]
+    return Sla(metric="goodput", bound_ms=bound_ms, goodput=_number("--sla", "goodput", share, most=1.0))
+
+
+def _facts(pairs: Sequence[str]) -> tuple[dict[str, float], dict[str, str]]:
+    numbers: dict[str, float] = {}
+    texts: dict[str, str] = {}
+    for pair in pairs:
+        name, value = _pair(pair, "--fact", "threads=16")
+        name = _ALIASES.get(name, name)
+        if name in TEXTS:
+            texts[name] = value
+            continue
+        if name not in NUMBERS and name not in _MORE:
+            raise UsageError(f"there is no fact {name!r}", where="--fact", fix=_near(name))
+        numbers[name] = _number("--fact", name, value, most=1.0 if name in _SHARES else None)
+    return numbers, texts
+
+
+def _near(name: str) -> str:
+    known: Mapping[str, str] = NUMBERS | TEXTS | _MORE
+    close = get_close_matches(name, known, n=3, cutoff=0.5)
+    if close:
+        return f"did you mean {' or '.join(f'`{one}` ({known[one]})' for one in close)}?"
+    return f"known: {', '.join(known)}"
+
+
+def _pair(text: str, option: str, example: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip() or not value.strip():
+        raise UsageError(f"{text!r} is not name=value", where=option, fix=f"like {option} {example}")
+    return name.strip(), value.strip()
+
+
+def _number(option: str, name: str, text: str, most: float | None = None) -> float:
+    percent = text.strip().endswith("%")
+    try:
+        value = float(text.strip().removesuffix("%")) / (100 if percent else 1)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf") or (most is not None and value > most):
+        allowed = "a number that is not negative" if most is None else f"a number from 0 to {most:g}"
+        raise UsageError(f"{name} is {allowed}, not {text!r}", where=option, fix=f"like {option} {name}=0.5")
+    return value
