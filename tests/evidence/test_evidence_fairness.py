@@ -32,6 +32,7 @@ def test_streams_that_are_served_alike() -> None:
     values = {figure.id: figure.value for figure in desk.figures}
     assert values == {
         "fairness.streams.jain": pytest.approx(1),
+        "fairness.streams.jain_p95": pytest.approx(1),
         "fairness.streams.worst_to_best": pytest.approx(1),
         "fairness.cores.jain": pytest.approx(1),
         "fairness.cores.most_to_mean": pytest.approx(1),

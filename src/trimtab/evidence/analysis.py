@@ -22,6 +22,7 @@ from trimtab.evidence import attribute, diagnose, facts, score, tail
 from trimtab.evidence.adaptation import Adaptation
 from trimtab.evidence.batches import Yardstick, measure
 from trimtab.evidence.classify import Shift
+from trimtab.evidence.policy import policy
 
 PRIMARY_TAILS = {"p50": "p95", "p95": "p95", "p99": "p99", "goodput": "p95"}
 """The tail that a diagnosis looks at, by primary metric."""
@@ -67,7 +68,7 @@ def analyse(
     arrivals are set beside each other in the score; ``adaptation`` says what adapting would win."""
     stick = known.yardstick
     account = attribute.account(trace, stick.promise, stick.reference, stick.reference_entry, known.plan)
-    tails = tail.findings(account, trace, known.seed)
+    tails = _with_policy(tail.findings(account, trace, known.seed), account, trace, known)
     scored = score.findings(
         trace,
         stick,
@@ -78,6 +79,17 @@ def analyse(
         adaptation=adaptation,
     )
     return Analysis(account, tails, scored, _diagnosis(trace, known, account, tails, scored))
+
+
+def _with_policy(tails: Findings, account: Account, trace: Trace, known: Circumstances) -> Findings:
+    rng = np.random.default_rng(known.seed)
+    desk, said, tables = policy(account, trace, known.plan, known.yardstick.promise, rng)
+    return msgspec.structs.replace(
+        tails,
+        findings=(*tails.findings, *said),
+        figures=(*tails.figures, *desk.figures),
+        series=(*tails.series, *tables),
+    )
 
 
 def _diagnosis(trace: Trace, known: Circumstances, account: Account, tails: Findings, scored: Findings) -> Diagnosis:

@@ -4,7 +4,8 @@ Definitions. Jain's index of x_1..x_n is (sum x)^2 / (n sum x^2): 1 = all alike,
 
     streams: x = useful time / latency, summed over a stream's requests: how much of its time in the system was its own
              work. A stream of large shapes is not called badly served for being large.
-             Beside it the worst p95 over the best, which does mix shapes with service.
+             Beside it the same index over the streams' p95, and the worst p95 over the best, which do mix shapes with
+             service.
     cores:   x = time that each worker ran batches. Beside it the largest over the mean, and run-queue delay.
 
 Limits: a stream with fewer than 20 requests has no p95 and does not enter worst to best.
@@ -41,6 +42,7 @@ def fairness(account: Account, trace: Trace) -> tuple[Desk, list[Finding], list[
     desk.add("streams.jain", jain(served), "index", n, note=one or "of useful time / latency by stream")
     slow = [row["p95"] for row in streams if row["p95"] is not None]
     few = "" if len(slow) > 1 else one or f"fewer than two streams have {FEWEST} requests"
+    desk.add("streams.jain_p95", jain(slow) if not few else None, "index", n, note=few or "of p95 by stream")
     desk.add("streams.worst_to_best", worst_to_best(slow) if not few else None, "ratio", n, note=few or "of p95")
     work = [row["work"] for row in cores]
     single = "one worker only" if len(cores) < 2 else ""
