@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from trimtab.domain.envelope import Assumptions
 from trimtab.domain.noun import Noun
-from trimtab.domain.plan import BatchPolicy, Plan, Precision
+from trimtab.domain.plan import BatchPolicy, Optimisation, Plan, Precision
 from trimtab.domain.verdict import ROLES, Role
 
 Positive = Annotated[float, Meta(gt=0)]
@@ -151,12 +151,14 @@ class QualitySpec(Noun, frozen=True, kw_only=True):
 
 
 class Space(Noun, frozen=True, kw_only=True):
-    """Which candidates retune may enumerate besides ``candidates``: bucket counts, warm lists, batch policies."""
+    """Which candidates retune may enumerate besides ``candidates``: bucket counts, warm lists, batch policies, other
+    backends, graph-optimisation levels (how far operators are fused)."""
 
     buckets: tuple[int, ...] = ()
     warm_shapes: tuple[int, ...] = ()
     batches: tuple[BatchPolicy, ...] = ()
     backends: tuple[str, ...] = ()
+    optimisations: tuple[Optimisation, ...] = ()
     max_entries: Count = 12
 
 

@@ -22,6 +22,7 @@ from trimtab.domain.figure import Finding, Findings
 from trimtab.domain.plan import Precision
 from trimtab.domain.profile import CompileFailure, CompileProfile, ShapeTiming
 from trimtab.domain.study import QualitySpec
+from trimtab.evidence import fusion
 from trimtab.evidence._figures import NS_MS, Desk, percent, series
 from trimtab.evidence._latency_tables import table
 from trimtab.evidence.stats import beta_interval, quantile
@@ -55,6 +56,8 @@ def findings(profiles: Sequence[CompileProfile], failures: Sequence[CompileFailu
         *(f for p in profiles for f in _precision(p, quality.precision)),
         *_first_runs(profiles),
     ]
+    said += fusion.told(profiles)
+    levels = fusion.levels(profiles)
     return Findings(
         stage="compile",
         headline=said[0].text,
@@ -69,6 +72,7 @@ def findings(profiles: Sequence[CompileProfile], failures: Sequence[CompileFailu
             series(
                 "compile.precision", table([r for p in profiles for r in _shares(p)]), {"share": "share"}, "profiles"
             ),
+            *((levels,) if levels is not None else ()),
             *_failure_series(failures),
         ),
         status="partial" if failures else "done",

@@ -25,6 +25,8 @@ from trimtab.store.codec import digest
 from trimtab.store.packet import is_done, mark_done
 
 REFERENCE = "reference"
+LEVELS = "graph-optimisation levels"
+"""The ability that a backend declares."""
 NEWCOMERS = 400
 """How many new shapes of traffic a profile runs once each, at most, to know what first runs cost in service."""
 
@@ -89,8 +91,17 @@ def candidates(ctx: Context) -> moves.Options:
         predictor=ctx.costs(study.baseline),
         profiles=tuple(p for p in ctx.profiles(study.baseline) if isinstance(p, CompileProfile)),
         cost=bucket_cost(ctx.costs(reference), entry) if len(study.dims) == 1 else None,
+        no_levels=_no_levels(study.baseline.compile.backend) if study.space.optimisations else "",
     )
     return moves.enumerate_moves(study, known)
+
+
+def _no_levels(backend: str) -> str:
+    """Why a backend has no graph-optimisation levels; empty = it has."""
+    found = next((a for a in backends.info(backend).abilities if a.name == LEVELS), None)
+    if found is None:
+        return "it knows no graph-optimisation levels"
+    return "" if found.ok else found.why
 
 
 def bucket_cost(costs: CostModel, entry: EntryId) -> Callable[[int], float]:

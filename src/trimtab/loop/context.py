@@ -58,7 +58,8 @@ class Context:
     @cached_property
     def schedule(self) -> Schedule:
         space = self.study.space
-        count = 2 + len(space.buckets) + len(space.batches) + len(space.backends) + len(self.study.candidates)
+        tried = (space.buckets, space.batches, space.backends, space.optimisations, self.study.candidates)
+        count = 2 + sum(len(each) for each in tried)
         budget = self.study.budget
         return plan_time(self.budget_s, budget.replays, count, budget.replay_s)
 

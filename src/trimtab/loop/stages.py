@@ -35,7 +35,7 @@ from trimtab.readers.traffic import read_workload
 from trimtab.report import html
 from trimtab.report.page import Page
 from trimtab.report.view import view
-from trimtab.retuning import arms, confirm, findings, moves, rollback, search, size
+from trimtab.retuning import arms, confirm, findings, fusion, moves, rollback, search, size
 from trimtab.retuning import decide as ruling
 from trimtab.retuning import validate as matrix
 from trimtab.runtime import probe
@@ -200,6 +200,10 @@ def retune(ctx: Context) -> Findings:
     ctx.keep(ctx.packet.path(CHOICE))
     fits, sizing = _fits(ctx, tune), _sizing(ctx, tune, choice.chosen.plan)
     found = findings.retune(study.sla, rows, choice, options.refused, "traces", fits=fits, sizing=sizing)
+    levels = fusion.joined(ctx.packet.read_findings("compile").table("compile.fusion"), rows, study.sla)
+    if levels is not None:
+        found = msgspec.structs.replace(found, findings=(*found.findings, fusion.told(levels, study.sla)))
+        found = _with_series(found, levels)
     return _with_series(found, quality.summaries(ctx, [move.plan for move in competing], "retune"))
 
 

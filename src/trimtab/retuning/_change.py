@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from trimtab.domain.noun import EntryId, Executed
-from trimtab.domain.plan import BatchPolicy, CompileSpec, Entry, Plan
+from trimtab.domain.plan import BatchPolicy, CompileSpec, Entry, Optimisation, Plan
 from trimtab.domain.verdict import Role
 
 NO_CHANGE = "no-change"
@@ -76,6 +76,11 @@ def rebatch(plan: Plan, policy: BatchPolicy) -> Plan:
 def rehost(plan: Plan, backend: str) -> Plan:
     """The same entries compiled by another backend. Options are the old backend's own words, so they are dropped."""
     return replace(plan, compile=replace(plan.compile, backend=backend, options={}))
+
+
+def optimise(plan: Plan, level: Optimisation) -> Plan:
+    """The same entries compiled with another graph-optimisation level."""
+    return replace(plan, compile=replace(plan.compile, optimisation=level))
 
 
 def changed(baseline: Plan, plan: Plan) -> tuple[str, ...]:

@@ -42,7 +42,8 @@ class Known:
     """What the moves are made from, all of it from the tune slice and the baseline's profile.
 
     ``dims`` int64[n, k] of the tune slice · ``seen`` shapes the baseline executed there · ``predictor`` of the baseline
-    · ``profiles`` known so far · ``cost`` ms of one request in a bucket that ends at a value (None: no refit).
+    · ``profiles`` known so far · ``cost`` ms of one request in a bucket that ends at a value (None: no refit) ·
+    ``no_levels`` says why the baseline's backend has no graph-optimisation levels (empty: it has).
     """
 
     dims: NDArray[np.int64]
@@ -50,3 +51,4 @@ class Known:
     predictor: Predictor
     profiles: tuple[CompileProfile, ...] = ()
     cost: Callable[[int], float] | None = None
+    no_levels: str = ""

@@ -20,12 +20,12 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from trimtab.domain.noun import Executed
-from trimtab.domain.plan import BatchPolicy, Plan
+from trimtab.domain.plan import BatchPolicy, Optimisation, Plan
 from trimtab.domain.profile import CompileProfile
 from trimtab.domain.study import Study
 from trimtab.domain.verdict import Move, Rejected
 from trimtab.mapping import buckets
-from trimtab.retuning._change import NO_CHANGE, OWNER, changed, rank, rebatch, refit, rehost, warm_up
+from trimtab.retuning._change import NO_CHANGE, OWNER, changed, optimise, rank, rebatch, refit, rehost, warm_up
 from trimtab.retuning._known import Known, Seen, seen_shapes
 
 __all__ = [
@@ -102,6 +102,7 @@ def enumerate_moves(study: Study, known: Known) -> Options:
     _batch_policies(found)
     _bucket_fits(found)
     _backends(found)
+    _optimisations(found)
     ordered = sorted(found.moves, key=lambda move: move.size)
     return Options(tuple(ordered), tuple(found.refused))
 
@@ -298,6 +299,37 @@ def _backends(found: _Collector) -> None:
             plan=replace(rehost(base, name), id=f"backend-{name}", note=""),
             size=rank("backend"),
             risk=_QUALITY_RISK + (f" Options of {base.compile.backend} are dropped: {dropped}." if dropped else ""),
+        )
+        found.add(charge(move, found.known.profiles))
+
+
+_LEVELS: dict[Optimisation, str] = {
+    "default": "Compile with the graph optimisations that the runtime takes by default.",
+    "off": "Compile without graph optimisations: no operator is fused.",
+    "basic": "Compile with basic graph optimisations only.",
+    "extended": "Compile with extended graph optimisations.",
+    "all": "Compile with all graph optimisations.",
+}
+
+
+def _optimisations(found: _Collector) -> None:
+    """Fusion saves launches and may cost memory: every level is compiled, and judged with its peak beside it."""
+    base = found.study.baseline
+    for level in found.study.space.optimisations:
+        name, sentence = f"fusion-{level}", _LEVELS[level]
+        if level == base.compile.optimisation:
+            found.refuse(name, sentence, "it is the baseline's level")
+            continue
+        if found.known.no_levels:
+            found.refuse(name, sentence, f"{base.compile.backend}: {found.known.no_levels}")
+            continue
+        move = Move(
+            kind="optimisation",
+            sentence=sentence,
+            owner=OWNER["optimisation"],
+            plan=replace(optimise(base, level), id=name, note=""),
+            size=rank("optimisation"),
+            risk=_QUALITY_RISK + " Peak memory may rise with fusion.",
         )
         found.add(charge(move, found.known.profiles))
 

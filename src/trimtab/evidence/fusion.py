@@ -1,0 +1,107 @@
+"""What each graph-optimisation level did to the same entry: operators, time, and the memory it takes (R14, R29).
+
+Definitions
+-----------
+Profiles are set side by side where backend, entry, threads, precision and every option but the level agree; of plans
+with one level the first stands for all. *fused* = operators of the network that were folded into another one. *warm* =
+median warm time at one shape that all of them profiled: the smallest batch, the middle one by volume; its Beta interval
+beside it. *peak* = the process's peak memory while it compiled and ran.
+
+Fusion saves launches and intermediate results; a fused kernel may need a larger workspace, all at once. So time never
+stands without peak memory: a level that is faster and needs more is said as both.
+
+Limits: times are those of a quiet core, one request at a time; what a level does to the queue is the simulation's to
+say. Levels that give the same operators are not told apart by their names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import prod
+from typing import Any
+
+from trimtab.domain.figure import Finding, Series
+from trimtab.domain.noun import Executed
+from trimtab.domain.profile import CompileProfile, ShapeTiming
+from trimtab.evidence._figures import NS_MS, percent, series
+from trimtab.evidence._latency_tables import table
+from trimtab.evidence.stats import beta_interval, quantile
+
+MIB = 2**20
+UNITS = {"warm": "ms", "warm_lo": "ms", "warm_hi": "ms", "peak": "MiB", "memory": "MiB", "compile": "ms"}
+
+Row = dict[str, Any]
+
+
+def levels(profiles: Sequence[CompileProfile]) -> Series | None:
+    """One row for each entry and level, a group's first plan first; None where no entry has two levels."""
+    rows = [row for group in _groups(profiles) for row in _rows(group)]
+    return series("compile.fusion", table(rows), UNITS, "profiles") if rows else None
+
+
+def told(profiles: Sequence[CompileProfile]) -> Iterator[Finding]:
+    """Each level against its entry's first: operators, time and peak memory in one sentence."""
+    for group in _groups(profiles):
+        base, *others = _rows(group)
+        for row in others:
+            text = f"{row['entry']} compiled with level {row['level']} instead of {base['level']}: "
+            text += f"{row['operators']} operators instead of {base['operators']}"
+            if row["warm"] is not None and base["warm"]:
+                text += f", {_change(row['warm'], base['warm'])} time at {row['shape']}"
+            if row["peak"] > 0 and base["peak"] > 0:
+                text += f", {_change(row['peak'], base['peak'])} peak memory ({row['peak']:.4g} MiB)."
+            else:
+                text += ", peak memory not known."
+            yield Finding(text=text, owner="compiler")
+
+
+def _change(value: float, base: float) -> str:
+    return f"{'+' if value >= base else ''}{percent(value / base - 1)}"
+
+
+def _groups(profiles: Sequence[CompileProfile]) -> list[list[CompileProfile]]:
+    groups: dict[tuple[Any, ...], dict[str, CompileProfile]] = {}
+    for profile in profiles:
+        options = profile.options
+        key = (profile.backend, profile.entry, options.threads, options.precision, *sorted(options.extra.items()))
+        groups.setdefault(key, {}).setdefault(options.optimisation, profile)
+    return [list(group.values()) for group in groups.values() if len(group) > 1]
+
+
+def _rows(group: Sequence[CompileProfile]) -> Iterator[Row]:
+    shape = _typical(group)
+    for profile in group:
+        look = profile.inspection
+        timing = next((t for t in profile.timings if t.executed == shape), None)
+        yield {
+            "plan": profile.plan,
+            "entry": profile.entry,
+            "backend": profile.backend,
+            "level": profile.options.optimisation,
+            "operators_before": look.operators_before,
+            "operators": len(look.operators),
+            "fused": look.fusions,
+            "shape": "x".join(map(str, shape)),
+            **_warm(timing),
+            "peak": profile.peak_bytes / MIB,
+            "memory": profile.memory_bytes / MIB,
+            "compile": profile.compile_ns * NS_MS,
+        }
+
+
+def _typical(group: Sequence[CompileProfile]) -> Executed:
+    """The middle shape, by volume, of those that every profile timed at the smallest batch size; () without one."""
+    common = set.intersection(*({t.executed for t in profile.timings if t.wall_ns} for profile in group))
+    fewest = min((executed[0] for executed in common), default=0)
+    shapes = sorted((e for e in common if e[0] == fewest), key=lambda e: (prod(e), e))
+    return shapes[(len(shapes) - 1) // 2] if shapes else ()
+
+
+def _warm(timing: ShapeTiming | None) -> Row:
+    walls = timing.wall_ns if timing else ()
+    between = beta_interval(walls, 0.5) if walls else None
+    return {
+        "warm": quantile(walls, 0.5) * NS_MS if walls else None,
+        "warm_lo": between.lo * NS_MS if between else None,
+        "warm_hi": between.hi * NS_MS if between else None,
+    }
