@@ -49,6 +49,9 @@ def _blocks(book: Book, entries: Series | None, failures: Series | None) -> Iter
         if rest:
             said = f"Show {words.many(len(rest), 'entry', 'entries')} of other candidates"
             yield Fold(summary=said, grid=Grid(columns=COLUMNS, rows=tuple(_row(book, row) for row in rest)))
+    fusion = _fusion(book)
+    if fusion is not None:
+        yield fusion
     if failures is not None:
         columns = (Column(label="Did not compile"), Column(label="Why"), Column(label="Message"))
         yield Grid(columns=columns, rows=tuple(_failed(row) for row in each(failures)))
@@ -88,6 +91,38 @@ def _row(book: Book, row: Values) -> Row:
             Cell(text=_kernels(book, name), look="muted"),
         )
     )
+
+
+def _fusion(book: Book) -> Grid | None:
+    """Fusion levels of one entry: time never without memory, and the simulated tail where a level was a candidate."""
+    series = book.series("retune.fusion", "compile.fusion")
+    if series is None:
+        return None
+    rows = list(each(series))
+    columns = (
+        Column(label="Graph-optimisation level"),
+        Column(label="Operators", align="right"),
+        Column(label="Fused", align="right"),
+        Column(label="Warm", align="right"),
+        Column(label="Peak", align="right"),
+        Column(label="Compile", align="right"),
+        *((Column(label="Simulated", sub="against today", align="right"),) if "change" in series.columns else ()),
+    )
+    return Grid(columns=columns, rows=tuple(_level(row) for row in rows), title="Fusion against memory")
+
+
+def _level(row: Values) -> Row:
+    cells = [
+        Cell(text=str(row["level"]), sub=f"{row['plan']}, {row['entry']}"),
+        Cell(text=_operators(real(row.get("operators_before")), real(row.get("operators")))),
+        Cell(text=words.number(real(row.get("fused")))),
+        Cell(text=_ms(real(row.get("warm"))), sub=f"at {row['shape']}" if row.get("shape") else ""),
+        Cell(text=_mib(row.get("peak"))),
+        Cell(text=_ms(real(row.get("compile")))),
+    ]
+    if "change" in row:
+        cells.append(Cell(text=words.change(real(row["change"]))))
+    return Row(cells=tuple(cells))
 
 
 def _ms(value: float | None) -> str:

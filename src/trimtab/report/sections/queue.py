@@ -18,7 +18,8 @@ def section(book: Book) -> Section | None:
     cores, sizes = book.series("replay.cores"), book.series("replay.batch_sizes")
     panels = timeline.panels(book)
     left = _cores(book, cores) if cores else None
-    right = tuple(grid for grid in (_streams(book), _sizes(book, sizes) if sizes else None) if grid is not None)
+    beside = (_streams(book), _sizes(book, sizes) if sizes else None, _policy(book))
+    right = tuple(grid for grid in beside if grid is not None)
     blocks: list[Block] = [Panels(panels=panels)] if panels else []
     if left and right:
         blocks.append(Split(left=(left, *right[1:]), right=right[:1]))
@@ -34,6 +35,7 @@ def section(book: Book) -> Section | None:
         blocks=tuple(blocks),
         source=source(
             "Height of a worker's strip: share of that time it was busy" if panels else "",
+            _fair(book),
             artifact="traces/, accounts/",
         ),
     )
@@ -113,6 +115,43 @@ def _size(row: Values, to: Scale) -> Row:
             Cell(strip=Strip(marks=(bar,), alt=words.number(requests))),
         )
     )
+
+
+def _policy(book: Book) -> Grid | None:
+    """What the batch policy holds back and what it saves, by entry; absent where nothing batches."""
+    series = book.series("policy.by_entry")
+    if series is None:
+        return None
+    columns = (
+        Column(label="Entry"),
+        Column(label="Batch of", align="right"),
+        Column(label="Held", align="right"),
+        Column(label="Saved", align="right"),
+        Column(label="Net", align="right"),
+    )
+    rows = tuple(_entry_policy(row) for row in each(series))
+    return Grid(columns=columns, rows=rows, title="Batching, ms a request: hold paid against service saved")
+
+
+def _entry_policy(row: Values) -> Row:
+    paid, saved, net = (real(row.get(key)) for key in ("paid", "saved", "net"))
+    return Row(
+        cells=(
+            Cell(text=str(row["entry"])),
+            Cell(text=words.number(real(row.get("mean_size")))),
+            Cell(text=words.number(paid)),
+            Cell(text=words.number(saved)),
+            Cell(text=words.signed(net)),
+        )
+    )
+
+
+def _fair(book: Book) -> str:
+    """Jain's index where there is anything to be unfair to."""
+    named = (("fairness.streams.jain", "streams"), ("fairness.cores.jain", "cores"))
+    found = [(book.figure(id_), what) for id_, what in named]
+    said = [f"{what} {words.number(item.value)}" for item, what in found if item and "only" not in item.note]
+    return f"Jain's index, 1 = all alike: {words.listed(said)}" if said else ""
 
 
 def _streams(book: Book) -> Grid | None:

@@ -21,6 +21,7 @@ from trimtab.report.page import (
     Strip,
 )
 from trimtab.report.palette import cause, cause_label, cause_look, colour
+from trimtab.report.sections import adaptation
 from trimtab.report.sections import windows as over_windows
 
 FEWEST = 3
@@ -35,8 +36,11 @@ def section(book: Book) -> Section | None:
     if mapping is None and windows is None:
         return None
     panels = over_windows.panels(book, windows) if windows and length(windows) >= FEWEST else ()
-    left: tuple[Block, ...] = (Panels(panels=panels),) if panels else ()
-    right = tuple(block for block in (_scatter(book, windows), _loss(book), _figures(book)) if block is not None)
+    trend = adaptation.panels(book)
+    left: tuple[Block, ...] = tuple(Panels(panels=stack) for stack in (trend, panels) if stack)
+    dots = _scatter(book, windows) or adaptation.scatter(book)
+    beside = (dots, _loss(book), _figures(book), adaptation.ledger(book))
+    right = tuple(block for block in beside if block is not None)
     return Section(
         id="score",
         nav="Accuracy and gain",
@@ -60,6 +64,7 @@ def _lead(book: Book) -> str:
     gain, capture = book.figure("score.gain"), book.figure("score.capture")
     headline = book.headline("score")
     parts = [words.ended(headline)] if headline else []
+    parts += [adaptation.said(book)] if adaptation.said(book) else []
     if gain is not None and not headline:
         parts.append(f"Adaptation gain {words.figure(gain)} {words.spread(gain.interval, gain.unit)}".strip() + ".")
     if capture is not None:
@@ -126,6 +131,10 @@ def _figures(book: Book) -> Grid | None:
         ("score.bias_warm", "Run time above the promise"),
         ("score.coverage", "Requests on compiled routes"),
         ("score.fit", "Useful of executed work"),
+        ("score.gain", "Adaptation gain, simulated"),
+        ("score.gain_without_stalls", "The same if compiling cost nothing"),
+        ("score.headroom", "Headroom, simulated"),
+        ("score.capture", "Captured of the headroom"),
     )
     rows = []
     for id_, label in named:

@@ -1,0 +1,128 @@
+"""What the page says of adapting at run time, of predictions, of batching and of fusion levels."""
+
+from __future__ import annotations
+
+import sample_record as sample
+from msgspec.structs import replace
+from sample_findings import figure, series
+
+from trimtab.domain.figure import Cell, Figure, Finding, Series
+from trimtab.domain.packet import Record
+from trimtab.report.html import render
+from trimtab.report.page import Fold, Grid, Page, Panels, Section, Split
+from trimtab.report.view import view
+
+G = "\u00a0"
+
+
+def with_(stage: str, *extra: Series, figures: tuple[Figure, ...] = (), said: tuple[Finding, ...] = ()) -> Record:
+    record = sample.ship()
+    old = record.findings[stage]
+    new = replace(old, series=(*old.series, *extra), figures=(*old.figures, *figures), findings=(*old.findings, *said))
+    return replace(record, findings={**record.findings, stage: new})
+
+
+def part(page: Page, id_: str) -> Section:
+    return next(section for section in page.sections if section.id == id_)
+
+
+def adapted(windows: int) -> Series:
+    rows: list[dict[str, Cell]] = [
+        {"window": k, "mapping_accuracy": 0.4 + 0.03 * k, "headroom": 0.7 - 0.05 * k, "gain_without_stalls": 0.2,
+         "gain": None if k == 1 else -9.0 if k == 2 else 0.05}
+        for k in range(windows)
+    ]  # fmt: skip
+    return series("score.adaptation", rows)
+
+
+def stacks(section: Section) -> list[list[str]]:
+    split = section.blocks[0]
+    assert isinstance(split, Split)
+    return [[panel.label for panel in block.panels] for block in split.left if isinstance(block, Panels)]
+
+
+def test_the_first_chart_is_accuracy_above_gain_and_says_that_it_is_simulated() -> None:
+    found = part(view(with_("score", adapted(8))), "score")
+    assert stacks(found)[0] == ["Accuracy", "Gain in p95"]
+    split = found.blocks[0]
+    assert isinstance(split, Split)
+    first = split.left[0]
+    assert isinstance(first, Panels)
+    assert all("simulated" in panel.chart.alt for panel in first.panels)
+    texts = [line.text for line in first.panels[1].lines]
+    assert texts[:3] == ["headroom: each window known", "refitted, compiles for free", "refitted, stalls charged"]
+    assert texts[3] == f"two windows below −100{G}%, or beyond the deadline"
+
+
+def test_too_few_windows_draw_no_trend() -> None:
+    assert ["Accuracy", "Gain in p95"] not in stacks(part(view(with_("score", adapted(2))), "score"))
+
+
+def test_figures_and_the_sentence_stand_beside_it() -> None:
+    figures = (figure("score.headroom", 0.33, "share", 0.2, 0.45), figure("score.capture", None, "share"))
+    text = "In simulation, refitting the buckets makes p95 19.0 % worse."
+    said = (Finding(text=text, figures=("score.gain", "score.gain_without_stalls")),)
+    found = part(view(with_("score", adapted(8), figures=figures, said=said)), "score")
+    assert found.lead.endswith(text)
+    split = found.blocks[0]
+    assert isinstance(split, Split)
+    tables = [block for block in split.right if isinstance(block, Grid)]
+    cells = {row.cells[0].text: row.cells[1].text for row in tables[-1].rows}
+    assert cells["Headroom, simulated"] == f"33{G}%"
+    assert "Captured of the headroom" not in cells
+
+
+def test_predictions_fold_by_group() -> None:
+    rows: list[dict[str, Cell]] = [
+        {"by": by, "group": group, "n": 400, "compile_bias": 0.46, "compile_p95": 21.5, "dispatch_bias": -0.031,
+         "dispatch_p95": 2.25} for by, group in (("all", "all requests"), ("route", "dynamic"))
+    ]  # fmt: skip
+    found = part(view(with_("score", series("score.ledger", rows))), "score")
+    split = found.blocks[0]
+    assert isinstance(split, Split)
+    fold = split.right[-1]
+    assert isinstance(fold, Fold)
+    assert [cell.text for cell in fold.grid.rows[0].cells] == [
+        "all requests", "400", f"+46{G}%", f"21.5{G}ms", f"−3.1{G}%", f"2.25{G}ms",
+    ]  # fmt: skip
+    assert [row.total for row in fold.grid.rows] == [True, False]
+
+
+def grids(section: Section) -> dict[str, Grid]:
+    blocks = [inner for b in section.blocks for inner in ((*b.left, *b.right) if isinstance(b, Split) else (b,))]
+    return {block.title: block for block in blocks if isinstance(block, Grid)}
+
+
+def test_batching_shows_hold_against_service_saved() -> None:
+    rows: list[dict[str, Cell]] = [{"entry": "any", "mean_size": 2.5, "paid": 0.75, "saved": 0.5, "net": -0.25}]
+    table = grids(part(view(with_("attribute", series("policy.by_entry", rows))), "queue"))
+    grid = table["Batching, ms a request: hold paid against service saved"]
+    assert [cell.text for cell in grid.rows[0].cells] == ["any", "2.5", "0.75", "0.5", "−0.25"]
+    assert not any("Batching" in title for title in grids(part(view(sample.ship()), "queue")))
+
+
+def test_fairness_is_said_where_there_is_anybody_to_be_unfair_to() -> None:
+    figures = (
+        figure("fairness.streams.jain", 0.91, "index"),
+        figure("fairness.cores.jain", 1.0, "index", note="one worker only"),
+    )
+    assert (
+        "Jain's index, 1 = all alike: streams 0.91." in part(view(with_("attribute", figures=figures)), "queue").source
+    )
+
+
+def test_fusion_levels_stand_with_their_memory_and_their_tail() -> None:
+    row: dict[str, Cell] = {
+        "plan": "fusion-off", "entry": "any", "level": "off", "operators_before": 9, "operators": 9, "fused": 0,
+        "shape": "1x192", "warm": 4.5, "peak": 150.0, "compile": 80.0,
+    }  # fmt: skip
+    only = grids(part(view(with_("compile", series("compile.fusion", [row]))), "compile"))["Fusion against memory"]
+    assert [cell.text for cell in only.rows[0].cells] == [
+        "off", "9 → 9", "0", f"4.5{G}ms", f"150{G}MiB", f"80{G}ms",
+    ]  # fmt: skip
+    joined = with_("retune", series("retune.fusion", [row | {"change": 0.12}]))
+    assert grids(part(view(joined), "compile"))["Fusion against memory"].rows[0].cells[-1].text == f"+12{G}%"
+
+
+def test_the_page_still_renders() -> None:
+    assert "adaptation-gain" in render(view(with_("score", adapted(8))))
