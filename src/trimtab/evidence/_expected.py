@@ -82,7 +82,7 @@ def _learn(given: Calls, baseline: Calls | None) -> tuple[Warm, float]:
         level = float(np.median(ratio[same]))
         slower = float(np.median(ratio[plain & given.changed])) / level - 1 if level > 0 else 0.0
         if slower > SLOWER:
-            return Warm(every.at, every.time * level, every.count), slower
+            return Warm(every.at, every.time * level), slower
         return every, 0.0
     if baseline is not None and same.sum() < CHANGES_NEEDED:
         other = baseline.plain & ~baseline.changed

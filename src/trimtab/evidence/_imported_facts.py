@@ -16,27 +16,18 @@ from trimtab.domain.events import ERROR_KINDS
 from trimtab.domain.imported import Imported
 from trimtab.domain.noun import NEVER
 from trimtab.domain.route import ROUTE_KINDS
+from trimtab.evidence._imported_baseline import FIFTH, Side, against, by_volume, premium
 from trimtab.evidence._known import Facts
 from trimtab.evidence._recorded import Calls
 from trimtab.evidence._removals import Removals
-from trimtab.evidence._warm import learn
 from trimtab.evidence.classify import Effect
 from trimtab.evidence.stats import Floats, quantile
 
-SLOW, FAST, FIFTH = 0.95, 0.50, 0.20
+SLOW, FAST = 0.95, 0.50
 PERIOD, NEAR, ALIKE, FEWEST = 100e6, 80e6, 0.8, 5
-NO_PREMIUM = 0.02
+PADDED = 1.10
+MOSTLY = 0.50
 QUEUED = 0.20
-
-
-class Side:
-    """What is known beside the calls: numbers by name, words by name. ``baseline`` = the same of the baseline."""
-
-    def __init__(self, numbers: dict[str, float], texts: dict[str, str], baseline: dict[str, float]) -> None:
-        self.numbers, self.texts, self.baseline = numbers, texts, baseline
-
-    def get(self, name: str) -> float | None:
-        return self.numbers.get(name)
 
 
 def gather(
@@ -51,19 +42,22 @@ def gather(
     """The facts. ``bound`` = what the percentile ``q`` is held against, ns."""
     given, wait = found.given, found.wait
     tail = _tail(given)
-    slow, fast = _first_runs(given, found)
-    grown, saved = _against(given, before, side)
-    small, large = _by_volume(given, before)
+    slow, fast = _first_runs(given, found, before)
+    grown, saved = against(given, before, side)
+    small, large = by_volume(given, before)
     idle, elsewhere = _idle(found, tail)
     launch = _launch(table, given, found, side)
-    alone = quantile(found.without(*found.causes), q) / bound if math.isfinite(bound) else None
+    padding = _padding(table, given)
+    # Work at a size that was never run unpadded is not known to be useful: then neither is what it would leave.
+    blind = padding is not None and padding >= PADDED and not found.found.padding_known
+    alone = quantile(found.without(*found.causes), q) / bound if math.isfinite(bound) and not blind else None
     executed, executed_in = _executed(side)
     useful = np.where(found.found.known, found.found.useful, np.nan)
     own = quantile(useful[np.isfinite(useful)], q) if np.isfinite(useful).any() else math.nan
     return Facts(
         effects=effect,
         alone=alone if alone is not None and math.isfinite(alone) else None,
-        load=_load(found, tail),
+        load=None if blind else _load(found, tail),
         threads=_whole(side.get("threads")),
         cores=_whole(side.get("cores")),
         quota=side.get("quota_cores"),
@@ -80,9 +74,9 @@ def gather(
         stream_pace=side.get("stream_pace"),
         first_slow=slow,
         first_fast=fast,
-        padding=_padding(table, given),
+        padding=padding,
         fallback=_fallback(table),
-        premium=_premium(given, found, before, grown),
+        premium=premium(given, found, before, grown),
         large_excess=large,
         small_excess=small,
         peak=_peak(given, side),
@@ -131,21 +125,33 @@ def _load(found: Removals, tail: NDArray[np.bool_]) -> float | None:
     return float(np.nansum(found.found.useful[given.head])) / (span * found.wait.workers)
 
 
-def _first_runs(given: Calls, found: Removals) -> tuple[float | None, float | None]:
-    """Share of first, compiling, changed-and-slower runs among the slowest 5 % and the faster half."""
-    compiled = np.nan_to_num(given.compile) > 0
+def _first_runs(given: Calls, found: Removals, before: Calls | None) -> tuple[float | None, float | None]:
+    """Share of first, compiling, changed-and-slower runs among the slowest 5 % and the faster half.
+
+    Where most runs changed, the baseline's are set beside them: there must be some that did not.
+    """
     changed = given.changed & (found.found.cold > 0)
-    first = given.first | given.outside | compiled | changed
+    first = given.first | given.outside | (np.nan_to_num(given.compile) > 0) | changed
     if not (first.any() or np.isfinite(given.compile).any()):
         return None, None
-    rows = given.head & np.isfinite(given.run)
-    base = np.where(found.found.known, found.found.warm(given.volume), np.nan)
-    base = np.where(np.isfinite(base), base, np.nanmedian(given.run[rows]) if rows.any() else 1.0)
-    slowness = (given.run / np.maximum(base, 1.0))[rows]
+    slowness, cold = _slowness(given, found, first)
+    if before is not None and changed.mean() > MOSTLY:
+        others = _slowness(before, found, before.first | before.changed)
+        slowness, cold = np.concatenate((slowness, others[0])), np.concatenate((cold, others[1]))
     if slowness.size < 2:
         return None, None
     slow, fast = slowness >= quantile(slowness, SLOW), slowness <= quantile(slowness, FAST)
-    return float(first[rows][slow].mean()), float(first[rows][fast].mean())
+    return float(cold[slow].mean()), float(cold[fast].mean())
+
+
+def _slowness(given: Calls, found: Removals, first: NDArray[np.bool_]) -> tuple[Floats, NDArray[np.bool_]]:
+    """Run time over its warm time (over the median where that is not known) of each batch, and its flag."""
+    rows = given.head & np.isfinite(given.run)
+    if not rows.any():
+        return np.empty(0), np.empty(0, dtype=bool)
+    base = found.found.warm(given.volume)
+    base = np.where(np.isfinite(base), base, np.median(given.run[rows]))
+    return (given.run / np.maximum(base, 1.0))[rows], first[rows]
 
 
 def _padding(table: Imported, given: Calls) -> float | None:
@@ -160,43 +166,6 @@ def _fallback(table: Imported) -> float | None:
     route = table.trace.requests["route"]
     known = route != NEVER
     return float((route[known] == ROUTE_KINDS.index("fallback")).mean()) if known.any() else None
-
-
-def _premium(given: Calls, found: Removals, before: Calls | None, grown: float | None) -> float | None:
-    """Run time beyond the baseline's at the same volume; None where a growing peak says memory instead."""
-    if before is None or (grown is not None and grown > 1):
-        return None
-    whole = float(np.nansum(given.run[given.head]))
-    share = float(found.found.premium[given.head].sum()) / whole if whole else 0.0
-    return share if share >= NO_PREMIUM else 0.0
-
-
-def _against(given: Calls, before: Calls | None, side: Side) -> tuple[float | None, float | None]:
-    """Peak memory over the baseline's, and the share of its typical run time that is saved."""
-    own, other = side.get("peak_mb"), side.baseline.get("peak_mb")
-    grown = own / other if own and other else None
-    if before is None:
-        return grown, None
-    now, then = _typical(given), _typical(before)
-    return grown, 1 - now / then if now is not None and then else None
-
-
-def _typical(given: Calls) -> float | None:
-    run = given.on_core[given.plain]
-    return float(np.median(run)) if run.size else None
-
-
-def _by_volume(given: Calls, before: Calls | None) -> tuple[float | None, float | None]:
-    """Plain run time over the baseline's at the same volume, - 1: at the smallest and the largest fifth of volumes."""
-    if before is None or not before.plain.any():
-        return None, None
-    base = learn(before.volume[before.plain], before.on_core[before.plain])(given.volume)
-    keep = given.plain & np.isfinite(base) & (base > 0)
-    if not keep.any():
-        return None, None
-    volume, run, base = given.volume[keep], given.on_core[keep], base[keep]
-    small, large = volume <= quantile(volume, FIFTH), volume >= quantile(volume, 1 - FIFTH)
-    return float(run[small].sum() / base[small].sum()) - 1, float(run[large].sum() / base[large].sum()) - 1
 
 
 def _share(part: Floats, given: Calls) -> float | None:

@@ -2,9 +2,9 @@
 
 Theory. The executed volume v of a run is the product of its executed dims, rows of the batch included. Plain runs
 (neither first of their shape nor compiling, and, where enough exist, not changed from the run before) are grouped by
-volume, at most 24 groups of equal counts; the median of a group is its time. A time may not fall as the volume grows
-(pool adjacent violators, weighted by counts). Between groups T is linear; beyond them it follows the line through the
-two outermost groups, never below 0. With one volume only, T is known at that volume and nowhere else.
+volume, at most 24 groups of equal counts; the median of a group is its time. Between groups T is linear; beyond them it
+follows the line through the two outermost groups, never below 0. Across groups nothing is smoothed: a kernel may be
+faster at a wider shape. With one volume only, T is known at that volume and nowhere else.
 
 Limits. Shapes of equal volume are taken to take equal time. The median of a group that queues for memory or cores is
 not a time on a quiet machine: T says what this system usually takes, not what it could take.
@@ -22,10 +22,10 @@ GROUPS = 24
 
 
 class Warm:
-    """T by volume: ``at`` and ``time`` float64[k], rising. Empty = nothing is known."""
+    """T by volume: ``at`` (rising) and ``time`` float64[k]. Empty = nothing is known."""
 
-    def __init__(self, at: Floats, time: Floats, count: Floats) -> None:
-        self.at, self.time, self.count = at, time, count
+    def __init__(self, at: Floats, time: Floats) -> None:
+        self.at, self.time = at, time
 
     def __bool__(self) -> bool:
         return bool(self.at.size)
@@ -53,15 +53,13 @@ class Warm:
         outside = ~self.covers(other.at)
         at = np.concatenate((self.at, other.at[outside]))
         order = np.argsort(at)
-        time = np.concatenate((self.time, other.time[outside]))[order]
-        count = np.concatenate((self.count, other.count[outside]))[order]
-        return Warm(at[order], rising(time, count), count)
+        return Warm(at[order], np.concatenate((self.time, other.time[outside]))[order])
 
 
 def learn(volume: Floats, run: Floats) -> Warm:
     """T from plain runs: their volumes, and their run times."""
     if not volume.size:
-        return Warm(np.empty(0), np.empty(0), np.empty(0))
+        return Warm(np.empty(0), np.empty(0))
     distinct, code = np.unique(volume, return_inverse=True)
     if distinct.size > GROUPS:
         edges = np.unique(np.quantile(volume, np.arange(1, GROUPS) / GROUPS))
@@ -69,16 +67,4 @@ def learn(volume: Floats, run: Floats) -> Warm:
     groups = [code == k for k in np.unique(code)]
     at = np.array([np.median(volume[rows]) for rows in groups])
     time = np.array([np.median(run[rows]) for rows in groups])
-    count = np.array([float(rows.sum()) for rows in groups])
-    return Warm(at, rising(time, count), count)
-
-
-def rising(values: Floats, weight: Floats) -> Floats:
-    """The closest sequence that never falls, by weighted least squares (pool adjacent violators)."""
-    blocks: list[tuple[float, float, int]] = []
-    for value, w in zip(values.tolist(), weight.tolist(), strict=True):
-        blocks.append((value, w, 1))
-        while len(blocks) > 1 and blocks[-2][0] > blocks[-1][0]:
-            (a, wa, na), (b, wb, nb) = blocks[-2:]
-            blocks[-2:] = [((a * wa + b * wb) / (wa + wb), wa + wb, na + nb)]
-    return np.repeat([value for value, _, _ in blocks], [n for _, _, n in blocks])
+    return Warm(at, time)

@@ -69,12 +69,13 @@ class Suspect(msgspec.Struct, frozen=True):
 
 class Shift(msgspec.Struct, frozen=True):
     """p50 and p99 over those of the baseline, and the A/A floor of a latency (a share). ``tail`` names the percentile
-    that stands for p99 where there are too few requests for it."""
+    that stands for p99 where there are too few requests for it, ``of`` what they are percentiles of."""
 
     p50: float
     p99: float
     floor: float
     tail: str = "p99"
+    of: str = ""
 
 
 class Case(msgspec.Struct, frozen=True):
@@ -102,7 +103,9 @@ def classify(case: Case) -> Diagnosis:
     if case.met and case.fits and not defects:
         return _alone("healthy", (f"{case.standard} is met and neither accuracy is low",))
     if case.shift is not None and whole_shift(case.shift):
-        moved = f"p50 moved by x{case.shift.p50:.2f} and {case.shift.tail} by x{case.shift.p99:.2f}"
+        moved = (
+            f"{case.shift.of} p50 moved by x{case.shift.p50:.2f} and {case.shift.tail} by x{case.shift.p99:.2f}".strip()
+        )
         text = f"{moved}: the whole distribution moved"
         return _with(_alone("whole-shift", (text,)), defects)
     return _causes(case, defects)

@@ -22,7 +22,8 @@ from trimtab.domain.imported import Imported, ReadReport
 from trimtab.domain.score import Diagnosis
 from trimtab.domain.study import Sla
 from trimtab.evidence._figures import NS_MS, Desk, percent
-from trimtab.evidence._imported_facts import Side, gather
+from trimtab.evidence._imported_baseline import Side, alike
+from trimtab.evidence._imported_facts import PADDED, gather
 from trimtab.evidence._imported_gates import gates
 from trimtab.evidence._recorded import Calls, calls
 from trimtab.evidence._removals import REMOVABLE_STAGES, Removals, effects, removals
@@ -37,6 +38,8 @@ UNUSUAL = 2.0
 WORSE = 1.10
 LEAST_FLOOR = 0.05
 FITTING = 0.90
+WASTED = 1.50
+UNEXPLAINED = 0.20
 METHOD = "uses the recorded stages, not a re-run"
 STAGES = ("slip", "hold", "queue", "run", "compile", "off_core", "stall", "remainder")
 LARGEST = ("peak_mb",)
@@ -73,17 +76,19 @@ def diagnose(
     facts = msgspec.structs.replace(facts, standard=f"{standard}'s bound" if sla else standard)
     named = suspects(facts)
     seconds = found.observed / 1e9
-    value = quantile(found.observed, q)
+    met = _met(sla, found.observed, quantile(found.observed, q), bound)
+    checked = gates(table, read, given, seconds, metric, side.numbers)
     case = Case(
-        gates=gates(table, read, given, seconds, metric, side.numbers),
-        met=_met(sla, found.observed, value, bound),
-        fits=_fits(found),
+        gates=checked,
+        met=met,
+        fits=_fits(found, facts),
         suspects=named,
-        shift=_shift(found, baseline, facts),
-        defects=_defects(facts, named),
+        shift=_shift(found, baseline, before, facts),
+        defects=_defects(facts, found, named, met),
         standard=standard,
     )
-    diagnosis = _with_missing(classify(case), _missing(given))
+    refused = any(gate.decides and not gate.passed for gate in checked)
+    diagnosis = _with_missing(classify(case), () if refused else _missing(found, facts))
     return Reading(diagnosis, _tail(table, found, diagnosis, sla), _notes(given, found, baseline, standard, sla))
 
 
@@ -129,29 +134,43 @@ def _met(sla: Sla | None, observed: Floats, value: float, bound: float) -> bool 
     return value <= bound
 
 
-def _fits(found: Removals) -> bool | None:
+def _fits(found: Removals, facts: Facts) -> bool | None:
     rows = found.given.head & found.found.known
     whole = float(found.given.run[rows].sum())
     if not whole or (found.given.derived and found.given.overlap):
         return None
+    if facts.padding is not None and facts.padding >= PADDED and not found.found.padding_known:
+        return False
     return float(found.found.useful[rows].sum()) / whole >= FITTING
 
 
-def _shift(found: Removals, baseline: Imported | None, facts: Facts) -> Shift | None:
-    """The shift against the baseline; None where there is none to tell, or where recorded causes explain it."""
-    if baseline is None or facts.idle_cpu:
+def _shift(found: Removals, baseline: Imported | None, before: Calls | None, facts: Facts) -> Shift | None:
+    """The shift against the baseline; None where there is none to tell, or where recorded causes explain it.
+
+    Where a queue bends the latencies, run times that are all longer alike tell the same; where shapes moved apart,
+    equal percentiles are chance.
+    """
+    if baseline is None or before is None or facts.idle_cpu:
         return None
     then = baseline.trace.latency * 1e9
-    enough = min(then.size, found.observed.size) >= needed_effective(0.99)
-    name, q = ("p99", 0.99) if enough else ("p95", 0.95)
-    if min(then.size, found.observed.size) < needed_effective(0.95):
+    enough = min(then.size, found.observed.size)
+    if enough < needed_effective(0.95):
         return None
+    name, q = ("p99", 0.99) if enough >= needed_effective(0.99) else ("p95", 0.95)
     floor = max(LEAST_FLOOR, _halves(then, q))
     seen = _ratio(found.observed, then, q, floor, name)
-    if seen is None or not whole_shift(seen):
+    if seen is not None and whole_shift(seen):
+        left = _ratio(found.without(*REMOVABLE_STAGES), then, q, floor, name)
+        if not alike(found.given, before):
+            return None
+        return seen if left is not None and whole_shift(left) else None
+    given = found.given
+    if given.derived or before.derived or not alike(given, before):
         return seen
-    left = _ratio(found.without(*REMOVABLE_STAGES), then, q, floor, name)
-    return seen if left is not None and whole_shift(left) else None
+    runs, then = given.on_core[given.plain], before.on_core[before.plain]
+    told = _ratio(runs, then, q, max(LEAST_FLOOR, _halves(then, q)), name)
+    moved = told is not None and whole_shift(told)
+    return msgspec.structs.replace(told, of="run time's") if moved and told is not None else seen
 
 
 def _ratio(now: Floats, then: Floats, q: float, floor: float, name: str) -> Shift | None:
@@ -172,15 +191,25 @@ def _halves(then: Floats, q: float) -> float:
     return out
 
 
-def _defects(facts: Facts, named: tuple[Suspect, ...]) -> tuple[Suspect, ...]:
+def _defects(facts: Facts, found: Removals, named: tuple[Suspect, ...], met: bool | None) -> tuple[Suspect, ...]:
     """What is wrong whatever the tail says, unless the tail itself already proves that class."""
     proven = {one.id for one in named if one.named}
-    return tuple(one for one in defects(facts) if one.id not in proven)
+    silent = defects(facts)
+    if met is not True and facts.padding is not None and facts.padding >= WASTED and not found.found.padding_known:
+        seen = f"executed dims are {facts.padding:.2f} times the true ones; no run shows what the true size takes"
+        silent = (*silent, Suspect("padding-waste", None, (seen,)))
+    return tuple(one for one in silent if one.id not in proven)
 
 
-def _missing(given: Calls) -> tuple[str, ...]:
-    """Stages that no column holds, the most telling first."""
-    out = []
+def _missing(found: Removals, facts: Facts) -> tuple[str, ...]:
+    """What no column holds, the most telling first."""
+    out, given = [], found.given
+    rows = given.latency >= quantile(given.latency, 0.95)
+    lost = float(given.remainder[rows].sum()) / float(given.latency[rows].sum() or 1.0)
+    if lost > UNEXPLAINED:
+        out.append(f"what happens in the {percent(lost)} of the slowest requests' time that no recorded stage holds")
+    if facts.steps and facts.throttled is None:
+        out.append("throttled time (cpu.stat; throttled_ms): run times stand at multiples of 100 ms, as under a quota")
     if not np.isfinite(given.queue).any() and given.overlap:
         out.append("how long each request waited (queue_ms)")
     if given.derived:
@@ -190,10 +219,9 @@ def _missing(given: Calls) -> tuple[str, ...]:
 
 def _with_missing(found: Diagnosis, more: tuple[str, ...]) -> Diagnosis:
     """Missing stages go first where nothing is proven, last where something is."""
-    open_ = found.classes[0].id == "insufficient-evidence"
-    order = (*more, *found.missing) if open_ and not found.next_measurement.startswith("replay") else None
-    missing = tuple(dict.fromkeys(order or (*found.missing, *more)))
-    following = missing[0] if order and more else found.next_measurement or (missing[0] if missing else "")
+    first = found.classes[0].id == "insufficient-evidence"
+    missing = tuple(dict.fromkeys((*more, *found.missing) if first else (*found.missing, *more)))
+    following = more[0] if first and more else found.next_measurement or (missing[0] if missing else "")
     return msgspec.structs.replace(found, missing=missing, next_measurement=following)
 
 

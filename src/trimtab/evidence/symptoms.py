@@ -38,7 +38,8 @@ PEAK_GROWTH = 1.25  # peak memory over the baseline's: below this a plan is no b
 SAVED = 0.05  # run time saved against the baseline that may be worth such a peak
 LAUNCHES = 0.20  # launches' share of run time: below this they explain little
 NEAR_CEILING = 0.70  # share of the machine's ceiling from which only less work or more machine helps
-DOMINANT = 0.50  # own work's share of a tail that is bound by it
+DOMINANT = 0.50  # share of the tail from which one thing owns it
+BESIDE = 0.75  # share of the tail's waiting beside a free worker that no scatter explains
 SPIN = 1.0  # cores' worth of CPU that is busy while nothing runs
 
 
@@ -118,7 +119,10 @@ def _batch_policy(facts: Facts) -> Suspect:
         return _suspect(
             "batch-policy", effect, against=(f"no request waited while an eligible worker was free; {seen}",)
         )
-    return _suspect("batch-policy", effect, (f"requests are held while a worker is free ({percent(idle)}); {seen}",))
+    held = f"requests are held while a worker is free ({percent(idle)}); {seen}"
+    # A wait that only grows has no interval, but time that passes beside a free worker needs none.
+    certain = effect is not None and effect.lo is None and effect.share >= DOMINANT and idle >= BESIDE
+    return Suspect("batch-policy", effect, (held,), certain=certain)
 
 
 def _imbalance(facts: Facts) -> Suspect:
@@ -137,7 +141,9 @@ def _oversubscription(facts: Facts) -> Suspect:
         seen = f"idle threads keep {facts.idle_cpu:.3g} cores busy while nothing runs"
         return _suspect("oversubscription", _largest(facts, "off_core", "premium", "interference"), (seen,))
     if facts.runqueue is None or facts.threads is None or facts.cores is None:
-        return _suspect("oversubscription", effect, missing=("the run-queue delay of batches, threads and cores",))
+        unknown = {"the run-queue delay of batches": facts.runqueue, "threads": facts.threads, "cores": facts.cores}
+        absent = ", ".join(name for name, value in unknown.items() if value is None)
+        return _suspect("oversubscription", effect, missing=(absent,))
     seen = f"batches wait for a core during {percent(facts.runqueue)} of their time"
     if facts.throttled:
         return _suspect("oversubscription", effect, against=("a quota throttled the process: envelope",))
