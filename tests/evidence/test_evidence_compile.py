@@ -39,6 +39,17 @@ def test_too_few_repeats_have_no_interval() -> None:
     assert (shapes.columns["warm"], shapes.columns["lo"], shapes.columns["hi"]) == ((2.0,), (None,), (None,))
 
 
+def test_entries_of_one_plan_share_one_sentence_about_precision() -> None:
+    mixed = [
+        profile({(1, 9): WALLS}, operators=[("MatMul", "bf16", part), ("Softmax", "f32", 100 - part)])
+        for part in (96, 98)
+    ]
+    said = [text for text in texts(compiled.findings(mixed, [], F32)) if "does not execute" in text]
+    assert said == [
+        "base (2 entries) does not execute f32, which the study declares: 96.0 % to 98.0 % in bf16 of profiled time."
+    ]
+
+
 def test_a_declared_precision_that_is_not_executed_is_a_finding() -> None:
     silent = profile({(1, 9): WALLS}, operators=[("MatMul", "bf16", 97), ("Softmax", "f32", 3)])
     assert "base.dyn does not execute f32, which the study declares: 97.0 % in bf16 of profiled time." in texts(

@@ -15,7 +15,7 @@ Limits: the profile is of one quiet core; the share of an operator is that of th
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from trimtab.domain.figure import Finding, Findings
@@ -53,7 +53,7 @@ def findings(profiles: Sequence[CompileProfile], failures: Sequence[CompileFailu
     said = [
         _total(profiles, failures, total),
         *_failed(failures),
-        *(f for p in profiles for f in _precision(p, quality.precision)),
+        *_precisions(profiles, quality.precision),
         *_first_runs(profiles),
     ]
     said += fusion.told(profiles)
@@ -135,22 +135,48 @@ def _failed(failures: Sequence[CompileFailure]) -> Iterator[Finding]:
         yield Finding(text=f"{where} did not compile ({failure.kind}): {failure.message}", owner="compiler")
 
 
-def _precision(profile: CompileProfile, declared: Precision) -> Iterator[Finding]:
+def _precisions(profiles: Sequence[CompileProfile], declared: Precision) -> Iterator[Finding]:
+    """One sentence for each plan and precision that its entries do not, or only partly, execute."""
+    groups: dict[tuple[str, str, str, bool], list[CompileProfile]] = {}
+    for profile in profiles:
+        wanted, source = _wanted(profile, declared)
+        shares = profile.inspection.precision_share()
+        if wanted == "default" or not shares or not _others(shares, wanted):
+            continue
+        never = shares.get(wanted, 0.0) < MINOR_SHARE
+        groups.setdefault((profile.plan, wanted, source, never), []).append(profile)
+    for (plan, declared_there, source, never), found in groups.items():
+        yield _precision(plan, declared_there, source, never, found)
+
+
+def _wanted(profile: CompileProfile, declared: Precision) -> tuple[Precision, str]:
     """A plan's own declared precision first; where the plan leaves it to the runtime, the study's."""
-    wanted = profile.options.precision if profile.options.precision != "default" else declared
-    shares = profile.inspection.precision_share()
-    if wanted == "default" or not shares:
-        return
-    others = {name: part for name, part in shares.items() if name != wanted and part >= MINOR_SHARE}
-    figures = tuple(f"compile.{_name(profile)}.precision.{name}" for name in shares)
-    executed = ", ".join(f"{percent(part)} in {name}" for name, part in sorted(others.items(), key=lambda i: -i[1]))
-    source = "its options declare" if profile.options.precision != "default" else "the study declares"
-    if shares.get(wanted, 0.0) < MINOR_SHARE:
-        text = f"{_name(profile)} does not execute {wanted}, which {source}: {executed} {_by(profile)}."
-        yield Finding(text=text, figures=figures, owner="compiler")
-    elif others:
-        text = f"{_name(profile)} executes {percent(shares[wanted])} in {wanted}, which {source}; {executed}."
-        yield Finding(text=text, figures=figures, owner="compiler")
+    own = profile.options.precision
+    return (own, "its options declare") if own != "default" else (declared, "the study declares")
+
+
+def _others(shares: Mapping[str, float], wanted: str) -> dict[str, float]:
+    return {name: part for name, part in shares.items() if name != wanted and part >= MINOR_SHARE}
+
+
+def _precision(plan: str, wanted: str, source: str, never: bool, found: Sequence[CompileProfile]) -> Finding:
+    shares = [profile.inspection.precision_share() for profile in found]
+    names = sorted({name for one in shares for name in _others(one, wanted)}, key=lambda n: -shares[0].get(n, 0.0))
+    executed = ", ".join(f"{_range([one.get(name, 0.0) for one in shares])} in {name}" for name in names)
+    who = _name(found[0]) if len(found) == 1 else f"{plan} ({len(found)} entries)"
+    if never:
+        text = f"{who} does not execute {wanted}, which {source}: {executed} {_by(found[0])}."
+    else:
+        text = f"{who} executes {_range([one[wanted] for one in shares])} in {wanted}, which {source}; {executed}."
+    figures = tuple(
+        f"compile.{_name(p)}.precision.{name}" for p, one in zip(found, shares, strict=True) for name in one
+    )
+    return Finding(text=text, figures=figures, owner="compiler")
+
+
+def _range(parts: Sequence[float]) -> str:
+    low, high = percent(min(parts)), percent(max(parts))
+    return low if low == high else f"{low} to {high}"
 
 
 def _first_runs(profiles: Sequence[CompileProfile]) -> Iterator[Finding]:

@@ -48,7 +48,9 @@ def retune(
         series.append(_cores(sizing, sla, artifact))
         cores = _core_figures(sizing, sla, artifact)
         figures += cores
-        findings.append(Finding(text=size_sentence(sizing, sla), figures=tuple(f.id for f in cores), owner="runtime"))
+        answer = size_sentence(sizing, sla)
+        text = f"With plan {choice.chosen.plan.id}, {answer[:1].lower()}{answer[1:]}"
+        findings.append(Finding(text=text, figures=tuple(f.id for f in cores), owner="runtime"))
     return Findings(
         stage="retune",
         headline=findings[0].text,
