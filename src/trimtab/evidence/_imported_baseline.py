@@ -64,7 +64,7 @@ def over_baseline(given: Calls, before: Calls | None) -> tuple[Floats, Floats, F
     if not other.any():
         return none, none, none
     base = learn(before.volume[other], before.on_core[other])(given.volume)
-    keep = rows & np.isfinite(base) & (base > 0)
+    keep = rows & (given.on_core > 0) & np.isfinite(base) & (base > 0)
     return given.volume[keep], given.on_core[keep], base[keep]
 
 

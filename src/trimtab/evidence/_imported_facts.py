@@ -235,6 +235,7 @@ def _launch(
 ) -> tuple[float | None, float | None, float | None]:
     """Launches' share of run time: over all, at the smallest and at the largest fifth of volumes."""
     keep = given.plain & np.isfinite(given.volume)
+    keep &= given.run > 0
     if "launches" not in side.numbers or "launch_us" not in side.numbers or not keep.any():
         return None, None, None
     column = table.stages.columns.get("launches")

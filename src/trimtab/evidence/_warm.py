@@ -58,6 +58,8 @@ class Warm:
 
 def learn(volume: Floats, run: Floats) -> Warm:
     """T from plain runs: their volumes, and their run times."""
+    known = np.isfinite(volume) & np.isfinite(run)
+    volume, run = volume[known], run[known]
     if not volume.size:
         return Warm(np.empty(0), np.empty(0))
     distinct, code = np.unique(volume, return_inverse=True)

@@ -116,7 +116,8 @@ def _standard(sla: Sla | None, baseline: Imported | None, found: Removals, q: fl
     if sla is not None:
         return sla.bound_ms * 1e6, "the SLA"
     if baseline is not None:
-        return WORSE * quantile(baseline.trace.latency * 1e9, q), "the baseline's percentile and a tenth (no SLA given)"
+        then = quantile(baseline.trace.latency * 1e9, q)
+        return WORSE * then if then > 0 else math.nan, "the baseline's percentile and a tenth (no SLA given)"
     useful = found.found.useful[found.found.known]
     own = quantile(useful, q) if useful.size else math.nan
     if not own > 0:
