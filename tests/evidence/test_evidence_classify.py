@@ -195,7 +195,7 @@ def test_what_each_class_requires(kind: str, known: dict[str, object], expected:
     ("known", "expected"),
     [
         ({"declared": "f32", "executed": 0.03}, ["named"]),
-        ({"declared": "f32", "executed": 0.03, "quality": True}, ["against"]),
+        ({"declared": "f32", "executed": 0.03, "quality": True}, ["named"]),
         ({"declared": "f32", "executed": 0.99}, []),
         ({"declared": "f32", "executed": 0.99, "quality": False}, ["named"]),
         ({}, []),

@@ -18,7 +18,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     ``pace`` = compute pace / its reference. ``large_excess`` / ``small_excess`` = measured / promised - 1 of the
     largest and smallest fifth of shapes, first runs left out. ``peak`` = peak memory / limit. ``alone`` = what the
     primary percentile would be without any cause, over the SLA's bound: useful work and its own queue.
-    ``load`` = useful work over the workers' time while requests were scheduled.
+    ``load`` = useful work over the workers' time while requests were scheduled. ``fallback_time`` = share of the run
+    time without a promise that fallback batches took.
 
     Known of imported tables only: ``peak_growth`` and ``saved`` = peak memory over the baseline's, and the share of its
     run time that is saved; ``stall`` = share of run time neither on a core nor waiting for one; ``steps`` = whether run
@@ -48,6 +49,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     first_fast: float | None = None
     padding: float | None = None
     fallback: float | None = None
+    fallback_time: float | None = None
     premium: float | None = None
     large_excess: float | None = None
     small_excess: float | None = None

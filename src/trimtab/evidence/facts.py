@@ -54,7 +54,7 @@ def gather(
         alone=alone,
         load=_load(trace, account),
         threads=plan.serve.threads * plan.serve.workers,
-        cores=len(trace.run.cores) or None,
+        cores=len(set(trace.run.cores)) or None,
         idle_while_waiting=idle,
         idle_elsewhere=elsewhere,
         mean_size=float(batches.size.mean()) if batches.size.size else None,
@@ -69,6 +69,7 @@ def gather(
         first_fast=fast,
         padding=_padding(trace, batches),
         fallback=float((route == ROUTE_KINDS.index("fallback")).mean()) if route.size else None,
+        fallback_time=_fallback_time(trace, account),
         premium=batches.lost("premium") if batches.best.any() else None,
         large_excess=large,
         small_excess=small,
@@ -109,6 +110,14 @@ def left_alone(account: Account, tail: str, bound_ms: float) -> float | None:
     """What the percentile would be without any cause, over the SLA's bound; None among failed requests."""
     left = quantile(without_any(account), TAILS[tail])
     return left * NS_MS / bound_ms if np.isfinite(left) else None
+
+
+def _fallback_time(trace: Trace, account: Account) -> float | None:
+    """Share of the unprofiled run time that fallback batches took; None where nothing is unprofiled."""
+    unprofiled = account.batches["unprofiled"]
+    total = float(unprofiled.sum())
+    fell = trace.batches["route"] == ROUTE_KINDS.index("fallback")
+    return float(unprofiled[fell].sum()) / total if total else None
 
 
 def _words(check: EnvelopeCheck) -> str:

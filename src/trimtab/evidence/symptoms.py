@@ -5,6 +5,7 @@ One function a class. A fact that is None is not known: it becomes ``missing``, 
 
     capacity -> capacity-queueing      hold -> batch-policy              imbalance -> core-imbalance
     cold -> cold-shape                 premium -> mapping-fallback       padding -> padding-waste
+    unprofiled -> mapping-fallback (most of it on the fallback: outside of its range no entry promises anything)
     off_core -> oversubscription (threads > cores, no throttle), else envelope
     interference -> envelope (pace below reference), memory-burst (time beyond the profile at large shapes only)
     stall -> envelope (quota)          launch -> launch-overhead         useful -> compute-bound
@@ -65,9 +66,9 @@ def _precision(facts: Facts) -> tuple[Suspect, ...]:
     seen = f"{percent(facts.executed)} of profiled time ran in {facts.declared}, which was declared"
     if facts.executed_in:
         seen = f"{seen}; what ran was {facts.executed_in}"
-    if facts.quality:
-        return (_suspect("precision-fallback", None, (seen,), against=("quality holds its floor",)),)
-    return (_suspect("precision-fallback", None, (seen,)),)
+    # What was declared is a promise. Good quality makes breaking it mild, not undone; declaring what runs ends it.
+    beside = ("quality holds its floor",) if facts.quality else ()
+    return (_suspect("precision-fallback", None, (seen, *beside)),)
 
 
 def _costly_memory(facts: Facts) -> tuple[Suspect, ...]:
@@ -168,7 +169,7 @@ def _cold(facts: Facts) -> Suspect:
 
 
 def _fallback(facts: Facts) -> Suspect:
-    effect = facts.effects.get("premium")
+    effect = _largest(facts, "premium", *(("unprofiled",) if (facts.fallback_time or 0) >= DOMINANT else ()))
     if facts.fallback is None and facts.premium is None:
         return _suspect("mapping-fallback", effect, missing=("route kinds, or a reference entry's times",))
     evidence = []
@@ -234,6 +235,8 @@ def _envelope(facts: Facts) -> Suspect:
         evidence.append(f"{percent(facts.stolen)} of the core's time was stolen")
     if facts.pace is not None and facts.pace >= PACE_SHIFT:
         evidence.append(f"the pace kernel ran {facts.pace:.2f} times its reference")
+    if facts.stream_pace is not None and facts.stream_pace >= PACE_SHIFT:
+        evidence.append(f"beside idle workers memory was {facts.stream_pace:.2f} times slower than its reference")
     evidence += _quota(facts)
     ours = facts.threads is None or facts.cores is None or facts.threads > facts.cores
     if facts.runqueue is not None and facts.runqueue >= OFF_CORE and not ours:

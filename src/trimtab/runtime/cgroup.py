@@ -106,10 +106,10 @@ def _chain(path: str, mount_root: str, mount: str) -> tuple[PurePosixPath, ...]:
 # --- reading ------------------------------------------------------------------------------------------------
 
 
-def own_group(controller: str, root: Path = Path("/")) -> Group | None:
-    """Our own group for ``controller``; None where control groups cannot be read."""
+def own_group(controller: str, root: Path = Path("/"), pid: int | None = None) -> Group | None:
+    """Our own group for ``controller``, or that of process ``pid``; None where control groups cannot be read."""
     try:
-        cgroup = (root / "proc/self/cgroup").read_text()
+        cgroup = (root / "proc" / ("self" if pid is None else str(pid)) / "cgroup").read_text()
         mountinfo = (root / "proc/self/mountinfo").read_text()
     except OSError:
         return None
@@ -118,10 +118,12 @@ def own_group(controller: str, root: Path = Path("/")) -> Group | None:
 
 def quota_cores(root: Path = Path("/")) -> float | None:
     """The tightest CPU quota over our group and its parents, in cores; None = none set (or none readable)."""
-    group = own_group("cpu", root)
-    if group is None:
-        return None
-    return min(_each(group, root, _quota_of), default=None)
+    return quota_of(own_group("cpu", root), root)
+
+
+def quota_of(group: Group | None, root: Path = Path("/")) -> float | None:
+    """The tightest CPU quota over a group and its parents, in cores; None = none set (or none readable)."""
+    return None if group is None else min(_each(group, root, _quota_of), default=None)
 
 
 def memory_limit(root: Path = Path("/")) -> int | None:

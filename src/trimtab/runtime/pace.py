@@ -4,7 +4,9 @@ Theory. A virtual machine can slow down in ways that no counter of the guest sho
 run-queue delay, no stolen time, and yet the same work takes longer. The only instrument left is fixed work. Two
 halves are timed apart, because they slow down for different reasons: a product of two 192 x 192 float32 matrices stays
 in the first-level caches and follows the core's clock and its sibling thread; the sum of 4 MiB of float64 exceeds a
-usual second-level cache and follows the memory system. Together they take about 0.2 ms.
+usual second-level cache and follows the memory system. Together they take about 0.2 ms. Each order begins with one
+run that is not counted: after a network has used the caches the first run takes half as long again on a core that is
+as fast as ever.
 
 Reference = the 10th percentile of at least 200 quiet runs on the core. A pace above its reference means: this core was
 slower than it can be. Limits: it is only run while our workers are idle, so it samples the gaps between batches; a

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from trimtab.domain.noun import NEVER, Ns
-from trimtab.runtime.cgroup import Throttle, own_group, quota_cores, throttle
+from trimtab.runtime.cgroup import Group, Throttle, own_group, quota_of, throttle
 
 PERIOD: Ns = 500_000_000
 NAN = float("nan")
@@ -61,6 +61,40 @@ def shares(before: Ticks, after: Ticks) -> tuple[float, float]:
     return (after.busy - before.busy) / total, (after.stolen - before.stolen) / total
 
 
+class Quotas:
+    """What CPU quotas have taken since a process was first seen: of our own group and of those of ``pids``, the most.
+
+    A worker may sit in a group of its own: a quota there stops it while the driver runs on.
+    """
+
+    def __init__(self, pids: Callable[[], Iterable[int]], root: Path = Path("/")) -> None:
+        self._pids = pids
+        self._root = root
+        self._start: dict[Group, Throttle] = {}
+        self._seen: set[int] = set()
+        self._watch(own_group("cpu", root))
+
+    def read(self) -> Throttle:
+        """Periods and ns; NEVER where no quota can be read."""
+        for pid in self._pids():
+            if pid not in self._seen:
+                self._seen.add(pid)
+                self._watch(own_group("cpu", self._root, pid))
+        taken = [self._taken(group, start) for group, start in self._start.items()]
+        return max((one for one in taken if one is not None), default=Throttle(NEVER, NEVER))
+
+    def _watch(self, group: Group | None) -> None:
+        if group is None or group in self._start or quota_of(group, self._root) is None:
+            return
+        start = throttle(group, self._root)
+        if start is not None:
+            self._start[group] = start
+
+    def _taken(self, group: Group, start: Throttle) -> Throttle | None:
+        now = throttle(group, self._root)
+        return None if now is None else Throttle(now.periods - start.periods, now.ns - start.ns)
+
+
 class Sampler:
     """Reads the envelope of ``cores`` and the memory of our processes (``pids``, asked for at each sample)."""
 
@@ -69,8 +103,7 @@ class Sampler:
         self._pids = pids
         self._root = root
         self._page = os.sysconf("SC_PAGE_SIZE")
-        self._group = own_group("cpu", root) if quota_cores(root) is not None else None
-        self._start = throttle(self._group, root)
+        self._quotas = Quotas(pids, root)
         self._zones = sorted((root / "sys/class/thermal").glob("thermal_zone*/temp"))
         cpu = root / "sys/devices/system/cpu"
         clocks = {core: cpu / f"cpu{core}/cpufreq/scaling_cur_freq" for core in self._cores}
@@ -80,7 +113,7 @@ class Sampler:
     def read(self) -> list[Sample]:
         """The machine first, then core by core."""
         before, self._before = self._before, self._ticks()
-        throttled = self._throttled()
+        throttled = self._quotas.read()
         celsius, rss = self._celsius(), self._rss()
         rows = []
         for core in (NEVER, *self._cores):
@@ -104,12 +137,6 @@ class Sampler:
 
     def _ticks(self) -> dict[int, Ticks]:
         return parse_stat((self._root / "proc/stat").read_text())
-
-    def _throttled(self) -> Throttle:
-        now = throttle(self._group, self._root)
-        if now is None or self._start is None:
-            return Throttle(NEVER, NEVER)
-        return Throttle(now.periods - self._start.periods, now.ns - self._start.ns)
 
     def _mhz(self, core: int) -> float:
         """The governor's current clock. /proc/cpuinfo is no source: in a virtual machine it repeats the nominal one."""
