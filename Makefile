@@ -6,7 +6,7 @@ OUT ?= out
 STAMP := $(VENV)/.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help dev demo demo-full demo-data check test test-all bench format clean
+.PHONY: help dev demo demo-full demo-data check test test-all bench bench-faults format clean
 
 help:  ## what can be made here
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -54,6 +54,9 @@ bench: dev  ## the figures that the project promises, each with its A/A spread
 	$(BIN)/python bench/replay.py
 	$(BIN)/python bench/account.py
 	$(BIN)/python bench/account_truth.py
+
+bench-faults: dev  ## inject one fault at a time into real runs and hold the named class against it, about 45 minutes
+	$(BIN)/python bench/faults/run.py --out $(OUT)/faults --page docs/faults.md
 
 format: $(STAMP)-dev  ## rewrite the code in the house's format
 	$(BIN)/ruff format .

@@ -10,10 +10,11 @@ from msgspec.structs import replace
 from runtime_kit import CORES
 
 from trimtab.domain.envelope import Assumptions, Envelope
+from trimtab.domain.noun import NEVER
 from trimtab.errors import MachineError
 from trimtab.runtime import cgroup
 from trimtab.runtime.probe import check, pace_of, parse_cores, parse_cpuinfo, parse_meminfo, parse_selected, probe
-from trimtab.runtime.sample import Sampler, Ticks, parse_stat, shares
+from trimtab.runtime.sample import Quotas, Sampler, Ticks, parse_stat, shares
 
 V1_GROUPS = """\
 4:memory:/jobs/a
@@ -282,3 +283,25 @@ def test_this_machine_can_be_probed() -> None:
 def test_the_pace_of_a_core_that_does_not_exist_is_refused() -> None:
     with pytest.raises(MachineError, match="core 4095 does not exist"):
         pace_of(4095)
+
+
+def test_a_quota_on_a_workers_own_group_is_seen_from_outside(tmp_path: Path) -> None:
+    group = "sys/fs/cgroup/cpu/limited"
+    root = tree(
+        tmp_path,
+        {
+            "proc/self/cgroup": "1:cpu:/\n",
+            "proc/self/mountinfo": "30 1 0:25 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n",
+            "proc/77/cgroup": "1:cpu:/limited\n",
+            f"{group}/cpu.cfs_quota_us": "40000\n",
+            f"{group}/cpu.cfs_period_us": "100000\n",
+            f"{group}/cpu.stat": "nr_periods 9\nnr_throttled 4\nthrottled_time 500\n",
+        },
+    )
+    workers: list[int] = []
+    quotas = Quotas(lambda: workers, root)
+    assert quotas.read() == (NEVER, NEVER)  # nobody has a quota yet
+    workers.append(77)
+    assert quotas.read() == (0, 0)  # counted from here on
+    (root / group / "cpu.stat").write_text("nr_periods 12\nnr_throttled 6\nthrottled_time 900\n")
+    assert quotas.read() == (2, 400)

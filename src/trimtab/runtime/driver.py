@@ -44,7 +44,7 @@ from trimtab.domain.profile import CompileOptions
 from trimtab.domain.workload import Workload
 from trimtab.runtime import wire
 from trimtab.runtime.link import Crew, Gone
-from trimtab.runtime.pace import COST_NS, Allowance
+from trimtab.runtime.pace import COST_NS, REPEATS, Allowance
 from trimtab.runtime.roster import Roster
 from trimtab.runtime.sample import PERIOD, Sample
 from trimtab.serving.machine import Machine
@@ -52,8 +52,10 @@ from trimtab.serving.record import Recorder
 
 LEAD: Ns = 20_000_000
 """From the start state to the first arrival, ns."""
-QUIET: Ns = 3 * COST_NS
-"""The gap to the next due thing that is wide enough for a sample or for pace, ns."""
+QUIET: Ns = 3_000_000
+"""The gap to the next due thing that is wide enough for a sample, ns."""
+QUIET_PACE: Ns = 2 * COST_NS
+"""The same for pace, ns."""
 FOREVER: Ns = 2**62
 
 
@@ -238,17 +240,17 @@ class Driver:
             return
         station.pacing = False
         self.allowance.spent(reply.started, reply.ended)
-        self.recorder.pace(worker, reply.compute_ns[0], reply.stream_ns[0])
+        self.recorder.pace(worker, min(reply.compute_ns), min(reply.stream_ns))
         self._apply(Released(self._t(), worker, "pace"))
 
     # --- gaps ---------------------------------------------------------------------------------------------------
 
     def _use_gap(self) -> None:
         now = self.crew.now()
-        calm = self._due_work() - now >= QUIET and self._idle()
-        if now >= self.sample_at and (calm or now >= self.sample_at + PERIOD):
+        gap = self._due_work() - now if self._idle() else 0
+        if now >= self.sample_at and (gap >= QUIET or now >= self.sample_at + PERIOD):
             self._sample(now)
-        elif calm and self.terms.pace and self.allowance.open(now):
+        elif gap >= QUIET_PACE and self.terms.pace and self.allowance.open(now):
             self._run_pace()
 
     def _idle(self) -> bool:
@@ -263,7 +265,7 @@ class Driver:
         self.pace_turn += 1
         self.roster.stations[worker].pacing = True
         self._apply(Occupied(self._t(), worker, "pace"))
-        self.roster.send(worker, wire.RunPace(1), self.terms.hang_ns)
+        self.roster.send(worker, wire.RunPace(REPEATS), self.terms.hang_ns)
 
     def _sample(self, now: Ns) -> None:
         self.sample_at = now + PERIOD
