@@ -29,7 +29,7 @@ def read(rows: str) -> Calls:
 
 
 def ms(values: np.ndarray) -> list[float]:
-    return [round(v / 1e6, 6) for v in values.tolist()]
+    return [round(v / 1e6, 2) for v in values.tolist()]
 
 
 def test_warm_times_are_medians_by_volume_and_linear_between() -> None:
@@ -92,17 +92,26 @@ def test_members_share_their_batch() -> None:
 
 def test_a_worker_that_was_free_makes_the_wait_idle() -> None:
     head = "start_s,latency_ms,queue_ms,compute_ms\n"
-    busy = read(head + "0,10,0,10\n0.005,15,5,10\n")
+    busy = read(head + "0.0000005,10,0,10\n0.0050005,15,5,10\n")
     assert ms(waits(busy, 0).idle) == [0, 0]
-    free = read(head + "0,10,0,10\n0.005,25,15,10\n")
+    free = read(head + "0.0000005,10,0,10\n0.0050007,25,15,10\n")
     assert (ms(waits(free, 0).busy), ms(waits(free, 0).idle)) == ([0, 5], [0, 10])
     assert ms(waits(busy, 2).idle) == [0, 5]
 
 
 def test_a_free_worker_elsewhere() -> None:
-    found = read("start_s,latency_ms,queue_ms,compute_ms,worker\n0,10,0,10,a\n0.001,5,0,5,b\n0.005,15,5,10,a\n")
+    rows = ("0,10,0,10,a", "0.001,5,0,5,b", "0.0050001,15,5,10,a")
+    found = read("start_s,latency_ms,queue_ms,compute_ms,worker\n" + "\n".join(rows) + "\n")
     wait = waits(found, 0)
     assert (ms(wait.busy), ms(wait.elsewhere), wait.workers) == ([0, 0, 5], [0, 0, 4], 2)
+
+
+def test_times_in_whole_ms_do_not_invent_workers() -> None:
+    """One worker, back to back; 5.5 ms runs rounded up to 6 overlap by half of one."""
+    rows = [f"{round(i * 5.5) / 1e3:.3f},6,0,6" for i in range(100)] + ["0.300,256,250,6"]
+    found = read("start_s,latency_ms,queue_ms,compute_ms\n" + "\n".join(rows) + "\n")
+    wait = waits(found, 0)
+    assert (wait.workers, wait.seen, wait.idle.sum()) == (1, True, 0)
 
 
 def test_the_backlog_is_the_stalls() -> None:
@@ -132,6 +141,7 @@ def test_padding_is_timed_at_other_sizes_only() -> None:
         ([5] * 10 + [105] * 10, True),
         ([105] * 10 + [206] * 10, True),
         ([205] * 20, False),  # one length is no step
+        ([5] * 20 + [305] * 20, False),  # nor is one beside a fast one
         ([5] * 20, None),
         (list(range(80, 180, 5)), False),
     ],

@@ -9,6 +9,9 @@ As in :mod:`trimtab.evidence.attribute`: w(S) is the wait in a first come, first
 in S exist. A cause that is removed alone gives back busy wait x max(0, w(all) - w(all less k)) / w(all); capacity is
 w(none), what useful work alone makes others wait. Where w(all) is 0 the wait is not modelled.
 
+Times that are whole milliseconds (or microseconds, or seconds) overlap and leave gaps by rounding: to count workers,
+runs are cut by one and a half of that unit at each end; to find idle time, lengthened by it.
+
 Limits. Batches do not re-form; a batch is its members' equal shares of its run. The order of service is taken to be
 that of arrival.
 """
@@ -49,32 +52,45 @@ def waits(given: Calls, workers: int) -> Waits:
     wait = np.nan_to_num(given.queue)
     if given.derived or not np.isfinite(given.queue).any():
         return Waits(nothing, nothing, nothing, workers, False)
-    spans = _spans(given)
+    grain = 1.5 * _unit(given)
+    spans = _spans(given, grain)
     named = np.unique(given.worker[given.worker != NEVER])
     if 1 < named.size <= MOST_WORKERS and np.all(given.worker != NEVER):
-        return _named(given, wait, named, max(workers, named.size))
+        return _named(given, wait, named, max(workers, named.size), grain)
     count = _Level(*spans)
     known = max(workers, int(named.size))
-    many = known or _seen(count, given, wait)
+    many = known or _seen(_Level(*_spans(given, -grain)), given, wait)
     free = count.below(many, given.begin) - count.below(many, given.begin - wait)
     idle = np.minimum(np.maximum(free, 0.0), wait)
     return Waits(wait - idle, idle, nothing, many, not known)
 
 
-def _spans(given: Calls) -> tuple[Floats, Floats]:
+def _spans(given: Calls, wider: float) -> tuple[Floats, Floats]:
+    """Begin and end of each batch's run, moved apart by ``wider`` at each end."""
     heads = given.head & np.isfinite(given.run)
-    return given.begin[heads], given.begin[heads] + given.run[heads]
+    begin, run = given.begin[heads], given.run[heads]
+    by = np.maximum(wider, -0.49 * run)
+    return begin - by, begin + run + by
 
 
-def _named(given: Calls, wait: Floats, named: NDArray[np.int64], workers: int) -> Waits:
+def _unit(given: Calls) -> float:
+    """The unit in which times were rounded, ns: 0 unless all of them are whole seconds, ms or us."""
+    told = np.concatenate([given.begin, given.run[np.isfinite(given.run)]])
+    for unit in (1e9, 1e6, 1e3):
+        if told.size and np.all(told % unit == 0):
+            return unit
+    return 0.0
+
+
+def _named(given: Calls, wait: Floats, named: NDArray[np.int64], workers: int, grain: float) -> Waits:
     """The cut where each call says its worker."""
     heads = given.head & np.isfinite(given.run)
     idle, elsewhere = np.zeros(wait.size), np.zeros(wait.size)
-    whole = _Level(*_spans(given))
+    whole = _Level(*_spans(given, grain))
     for worker in named:
         rows = np.flatnonzero(given.worker == worker)
         mine = heads & (given.worker == worker)
-        own = _Level(given.begin[mine], given.begin[mine] + given.run[mine])
+        own = _Level(given.begin[mine] - grain, given.begin[mine] + given.run[mine] + grain)
         till, from_ = given.begin[rows], given.begin[rows] - wait[rows]
         idle[rows] = np.clip(own.below(1, till) - own.below(1, from_), 0.0, wait[rows])
         short = np.clip(whole.below(workers, till) - whole.below(workers, from_), 0.0, wait[rows])

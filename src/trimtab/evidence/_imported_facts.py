@@ -1,8 +1,8 @@
 """The facts of an imported table, for :mod:`.symptoms`: from its calls, its columns, and what was said beside it.
 
 Steps of a quota: wall times of runs are taken modulo 100 ms, the period of a cgroup's quota. They stand in steps if
-the resultant length of the angles is at least 0.8 over runs of at least 80 ms, and two different multiples (0 counts)
-hold at least 5 runs each.
+the resultant length of the angles is at least 0.8 over runs of at least 80 ms, and two different multiples hold at
+least 5 runs each: 0 and 1, or two above 0 (one slow length beside a fast one is no step).
 """
 
 from __future__ import annotations
@@ -188,8 +188,9 @@ def _steps(run: Floats) -> bool | None:
         return None
     angle = 2 * np.pi * late / PERIOD
     length = math.hypot(float(np.cos(angle).mean()), float(np.sin(angle).mean()))
-    _, count = np.unique(np.rint(known / PERIOD - _phase(angle)), return_counts=True)
-    return length >= ALIKE and int((count >= FEWEST).sum()) >= 2
+    multiple, count = np.unique(np.rint(known / PERIOD - _phase(angle)), return_counts=True)
+    many = multiple[count >= FEWEST]
+    return length >= ALIKE and many.size >= 2 and (1 in many or bool((many > 0).sum() >= 2))
 
 
 def _phase(angle: Floats) -> float:

@@ -103,7 +103,8 @@ def calls(table: Imported) -> Calls:
     begin = start + waits
     return Calls(
         row=row, latency=latency, arrived=start + np.nan_to_num(slip), slip=slip, hold=hold, queue=queue, run=run,
-        compile=compiled, off_core=off_core, stall=stall, remainder=np.maximum(latency - waits - np.nan_to_num(run), 0.0),
+        compile=compiled, off_core=off_core, stall=stall,
+        remainder=np.maximum(latency - waits - np.nan_to_num(run), 0.0),
         begin=begin, volume=volume, true_volume=true_volume, size=size, worker=stage["worker"].astype(np.int64),
         batch=batch, head=head, first=first, changed=changed, outside=_outside(table, row),
         peak=stage.get("peak_mb", np.full(row.size, np.nan)), derived=derived,

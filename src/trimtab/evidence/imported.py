@@ -88,7 +88,7 @@ def diagnose(
         standard=standard,
     )
     refused = any(gate.decides and not gate.passed for gate in checked)
-    diagnosis = _with_missing(classify(case), () if refused else _missing(found, facts))
+    diagnosis = _with_missing(classify(case), () if refused else _missing(found, facts, case))
     return Reading(diagnosis, _tail(table, found, diagnosis, sla), _notes(given, found, baseline, standard, sla))
 
 
@@ -202,9 +202,11 @@ def _defects(facts: Facts, found: Removals, named: tuple[Suspect, ...], met: boo
     return tuple(one for one in silent if one.id not in proven)
 
 
-def _missing(found: Removals, facts: Facts) -> tuple[str, ...]:
+def _missing(found: Removals, facts: Facts, case: Case) -> tuple[str, ...]:
     """What no column holds, the most telling first."""
     out, given = [], found.given
+    if case.met and case.fits is False:
+        out.append("a percentile that the lost run time reaches (--sla p99=...): useful work is below 90 % of run time")
     rows = given.latency >= quantile(given.latency, 0.95)
     lost = float(given.remainder[rows].sum()) / float(given.latency[rows].sum() or 1.0)
     if lost > UNEXPLAINED:
