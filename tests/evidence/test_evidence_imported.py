@@ -92,9 +92,9 @@ def test_members_share_their_batch() -> None:
 
 def test_a_worker_that_was_free_makes_the_wait_idle() -> None:
     head = "start_s,latency_ms,queue_ms,compute_ms\n"
-    busy = read(head + "0.0000005,10,0,10\n0.0050005,15,5,10\n")
+    busy = read(head + "0,10,0,10\n0.0050001,15,5,10\n")
     assert ms(waits(busy, 0).idle) == [0, 0]
-    free = read(head + "0.0000005,10,0,10\n0.0050007,25,15,10\n")
+    free = read(head + "0,10,0,10\n0.0050001,25,15,10\n")
     assert (ms(waits(free, 0).busy), ms(waits(free, 0).idle)) == ([0, 5], [0, 10])
     assert ms(waits(busy, 2).idle) == [0, 5]
 
