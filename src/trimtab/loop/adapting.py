@@ -8,11 +8,11 @@ from trimtab.domain.plan import Entry, Plan
 from trimtab.domain.profile import CompileProfile
 from trimtab.evidence.adaptation import Adaptation
 from trimtab.loop import compiling, runs
-from trimtab.loop.context import Context
+from trimtab.loop.context import TUNE, Context
 from trimtab.mapping.cost import CostModel
+from trimtab.retuning import arms
 from trimtab.retuning.adaptation import Terms, adapt
 
-TUNE, HELD_OUT = "tune", "held-out"
 MOST_REQUESTS = 9600
 """48 windows of 200: the time that this takes is bounded, and a longer trend says no more."""
 
@@ -46,7 +46,7 @@ def simulated(ctx: Context) -> Adaptation | str:
         reference_entry=entry,
         profiles=padded or _profiles(ctx, base),
     )
-    tune, held_out = ctx.slice(TUNE), ctx.slice(HELD_OUT)
+    tune, held_out = ctx.slice(TUNE), ctx.slice(arms.HELD_OUT)
     stop = max(tune.stop, min(held_out.start, tune.start + MOST_REQUESTS))
     traffic = ctx.workload.take(replace(tune, stop=stop))
     run = runs.info(ctx, base, TUNE, "adaptation", "simulated", study.seeds.simulate)

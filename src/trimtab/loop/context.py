@@ -22,6 +22,7 @@ from trimtab.store.packet import Packet
 from trimtab.store.study import resolve_model
 
 Profiles = tuple[CompileProfile | CompileFailure, ...]
+TUNE = "tune"
 
 
 @dataclass

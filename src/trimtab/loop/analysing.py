@@ -1,0 +1,53 @@
+"""Analysing: the baseline's replays on the tune slice, and everything that is known around the typical one."""
+
+from __future__ import annotations
+
+from trimtab.domain.trace import Trace
+from trimtab.evidence import latency
+from trimtab.evidence.adaptation import Adaptation
+from trimtab.evidence.analysis import Analysis, Circumstances, analyse
+from trimtab.evidence.batches import Yardstick
+from trimtab.loop import compiling, quality, runs
+from trimtab.loop.context import TUNE, Context
+
+
+def analysis(ctx: Context, trace: Trace, adaptation: Adaptation | str | None = None) -> Analysis:
+    baseline, seeds = ctx.study.baseline, ctx.study.seeds
+    tune = ctx.workload.take(ctx.slice(TUNE))
+    rehearsals = [
+        runs.simulated(ctx, baseline, tune, TUNE, f"simulated-{baseline.id}-{number}", seeds.simulate + number)
+        for number in range(ctx.schedule.replays)
+    ]
+    known, replayed = _circumstances(ctx), baseline_replays(ctx)
+    return analyse(trace, known, simulated=rehearsals, replayed=replayed, adaptation=adaptation)
+
+
+def _circumstances(ctx: Context) -> Circumstances:
+    baseline = ctx.study.baseline
+    reference, entry = compiling.reference_plan(ctx)
+    plans = (baseline, reference, *(move.plan for move in compiling.candidates(ctx).moves))
+    best = compiling.reference_set(ctx, plans)
+    envelope, checks = ctx.packet.read_envelope()
+    declared = ctx.study.quality.precision
+    return Circumstances(
+        plan=baseline,
+        yardstick=Yardstick(ctx.costs(baseline), ctx.costs(reference), entry, best),
+        sla=ctx.study.sla,
+        seed=ctx.study.seeds.bootstrap,
+        envelope=envelope,
+        checks=checks,
+        declared=declared,
+        executed=quality.executed_precision(ctx, baseline).get(declared, 0.0),
+        quality=quality.holds(ctx, baseline, "attribute"),
+    )
+
+
+def typical(ctx: Context) -> Trace:
+    """The baseline's replay whose primary metric is the median one."""
+    traces = baseline_replays(ctx)
+    return sorted(traces, key=lambda trace: latency.metric_value(trace, ctx.study.sla))[len(traces) // 2]
+
+
+def baseline_replays(ctx: Context) -> list[Trace]:
+    baseline = ctx.study.baseline
+    return runs.in_turn(ctx, [baseline], TUNE, ctx.schedule.replays, label=TUNE, stage="replay")[baseline.id]

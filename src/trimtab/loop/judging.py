@@ -1,0 +1,74 @@
+"""Judging: the chosen move, the held-out replays of both plans, their matrix, and what a verdict says around it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from trimtab.domain.figure import Figure
+from trimtab.domain.plan import Plan
+from trimtab.domain.trace import Trace
+from trimtab.domain.verdict import Proposal
+from trimtab.loop import runs
+from trimtab.loop.context import Context
+from trimtab.retuning import arms, findings, moves, rollback
+from trimtab.retuning import validate as matrix
+from trimtab.store.codec import read_json
+
+CHOICE = "choice.json"
+HELD_OUT = arms.HELD_OUT
+
+
+def matrix_of(ctx: Context) -> matrix.Matrix:
+    study, chosen = ctx.study, choice(ctx).move
+    rows = arms.slice_rows(ctx.workload, ctx.slice(HELD_OUT))
+    pairs = [] if chosen.kind == moves.NO_CHANGE else [_arms(ctx, chosen.plan)]
+    return matrix.validate(study.sla, study.guards, pairs, rows, study.seeds.bootstrap)
+
+
+def _arms(ctx: Context, chosen: Plan) -> arms.Arms:
+    found = held_out(ctx, chosen)
+    return arms.arms_of(arms.AS_RECORDED, found[ctx.study.baseline.id], found[chosen.id])
+
+
+def held_out(ctx: Context, chosen: Plan) -> dict[str, list[Trace]]:
+    """Both plans on the held-out slice, in turn."""
+    plans = [ctx.study.baseline, chosen]
+    return runs.in_turn(ctx, plans, HELD_OUT, ctx.schedule.replays, label=HELD_OUT, stage="validate")
+
+
+def choice(ctx: Context) -> Proposal:
+    return read_json(ctx.packet.path(CHOICE), Proposal)
+
+
+def proposal(ctx: Context, draft: Proposal, cells: matrix.Matrix) -> Proposal:
+    """The draft with what the held-out replays measured, and the boundary where it must be undone."""
+    study, owner = ctx.study, draft.move.owner
+    healthy = _arms(ctx, draft.move.plan).candidate
+    rule = rollback.trigger(healthy, study.sla, study.seeds.bootstrap)
+    measured: Figure | None = None if cells.primary is None else findings.cell_figure(cells.primary, "validate.json")
+    return msgspec.structs.replace(
+        draft,
+        measured=measured,
+        rollback=rollback.boundary(rule, study.baseline.id, owner, study.owners.get(owner, "")),
+    )
+
+
+def tail_owner(ctx: Context) -> tuple[str, float] | None:
+    """The largest label of the p95 set and its share, as the attribute stage found it."""
+    waterfall = ctx.packet.read_findings("attribute").table("tail.p95.waterfall")
+    if waterfall is None:
+        return None
+    rows = zip(waterfall.columns["cause"], waterfall.columns["share"], strict=True)
+    label, share = max(rows, key=lambda row: float(row[1] or 0.0))
+    return str(label), float(share or 0.0)
+
+
+def scope(ctx: Context) -> tuple[str, ...]:
+    traffic_of = ctx.workload.provenance
+    files = ", ".join(f"{source.name} ({source.used} of {source.rows} rows)" for source in traffic_of.files)
+    versions = ", ".join(f"{name} {version}" for name, version in sorted(ctx.versions.items()))
+    return (
+        f"model {ctx.study.model.revision}, sha256 {ctx.model.sha256[:12]}",
+        f"traffic: {files}",
+        f"versions: {versions}",
+    )

@@ -1,0 +1,62 @@
+"""Tuning: what retune needs besides the search itself: real costs, confirming replays, the bucket sweep, the cores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from trimtab.domain.plan import Plan
+from trimtab.domain.profile import CompileFailure, CompileProfile
+from trimtab.domain.trace import Trace
+from trimtab.domain.verdict import Move
+from trimtab.domain.workload import Workload
+from trimtab.evidence import latency
+from trimtab.evidence.stats import Floats
+from trimtab.loop import compiling, runs
+from trimtab.loop.context import TUNE, Context
+from trimtab.mapping import buckets
+from trimtab.retuning import moves, size
+
+MOST_CORES = 4
+"""How many cores the sizing looks at, at least."""
+
+
+def charged(ctx: Context, move: Move) -> Move:
+    """The move with what compiling it really took, if it compiles something that the baseline does not."""
+    if ctx.profile_id(move.plan) == ctx.profile_id(ctx.study.baseline):
+        return move
+    known = [p for p in ctx.profiles(move.plan) if isinstance(p, CompileProfile)]
+    return moves.charge(move, known)
+
+
+def confirming_replays(ctx: Context, plans: Sequence[Plan]) -> dict[str, Sequence[Floats] | str]:
+    """Latencies of each plan on the tune slice, in turn; or why a plan could not be replayed."""
+    runnable = [each for each in plans if not _failures(ctx, each)]
+    found = runs.in_turn(ctx, runnable, TUNE, ctx.schedule.confirming, label="confirm", stage="retune")
+    replays: dict[str, Sequence[Floats] | str] = {
+        name: [latency.latencies(trace, ctx.study.sla) for trace in traces] for name, traces in found.items()
+    }
+    return {each.id: "an entry does not compile" for each in plans} | replays
+
+
+def _failures(ctx: Context, each: Plan) -> bool:
+    return any(isinstance(result, CompileFailure) for result in ctx.profiles(each))
+
+
+def fits(ctx: Context, tune: Workload) -> tuple[buckets.BucketFit, ...]:
+    """The sweep over the number of buckets, beside the formulas of the field; one dynamic dim only."""
+    reference, entry = compiling.reference_plan(ctx)
+    most = max(ctx.study.space.buckets, default=0)
+    if len(ctx.study.dims) != 1 or not most:
+        return ()
+    cost = compiling.bucket_cost(ctx.costs(reference), entry)
+    return buckets.compare(tune.dims, cost, most, dynamic_cost=cost)
+
+
+def sizing(ctx: Context, tune: Workload, chosen: Plan) -> size.Sizing:
+    """How many cores this SLA needs at this traffic, under the chosen plan."""
+
+    def run(candidate: Plan, load: Workload) -> Trace:
+        return runs.simulated(ctx, candidate, load, TUNE, "sizing", ctx.study.seeds.simulate)
+
+    most = max(MOST_CORES, chosen.serve.workers)
+    return size.size(chosen, tune, ctx.study.sla, run, most, measured=chosen.serve.workers)
