@@ -1,7 +1,7 @@
 """Runs on disk: everything that the analysis of one run needs, so that it can be judged again without a machine.
 
 DIR/envelope.json                          the machine, once
-DIR/profiles/<digest>.json                 profiles of one compile half (operators left out), shared by runs
+DIR/profiles/<digest>.json                 profiles of one compile half, shared by runs
 DIR/runs/<fault>-<seed>/case.json + trace  what is known around the run, and the run
 """
 
@@ -112,7 +112,7 @@ def write(folder: Path, recording: Recording) -> Path:
     for key, profiles in recording.profiles.items():
         path = folder / PROFILES / f"{key}.json"
         if not path.exists():
-            write_json(path, tuple(_bare(profile) for profile in profiles))
+            write_json(path, profiles)
     write_trace(run, recording.trace)
     write_json(run / CASE, recording.case)
     return run
@@ -135,8 +135,14 @@ def names(folder: Path) -> tuple[str, ...]:
     return tuple(sorted(path.parent.name for path in folder.glob(f"{RUNS}/*/{CASE}")))
 
 
+def trimmed(recording: Recording) -> Recording:
+    """Small enough to be kept for ever: a shortened run, profiles without operators (no analysis of a run reads them,
+    and they are most of the file)."""
+    profiles = {key: tuple(_bare(one) for one in each) for key, each in recording.profiles.items()}
+    return Recording(recording.case, shortened(recording.trace), recording.envelope, profiles)
+
+
 def _bare(profile: CompileProfile) -> CompileProfile:
-    """Without operators: no analysis of a run reads them, and they are most of the file."""
     inspection = msgspec.structs.replace(profile.inspection, operators=())
     return msgspec.structs.replace(profile, inspection=inspection)
 

@@ -119,7 +119,7 @@ def _record(runs: Sequence[recorded.Recording], folder: Path) -> None:
     """Of each fault the first run whose shortened form is still named as expected, and nothing beside it."""
     for name in dict.fromkeys(run.case.fault for run in runs):
         for run in (run for run in runs if run.case.fault == name):
-            short = recorded.Recording(run.case, recorded.shortened(run.trace), run.envelope, run.profiles)
+            short = recorded.trimmed(run)
             row = _row(short)
             if row.right and not row.decoys:
                 print(f"recorded {recorded.write(folder, short).name}")

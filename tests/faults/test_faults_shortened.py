@@ -11,7 +11,6 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
 
 from faults import recorded
-
 from trimtab.domain.trace import (
     BATCH_COLUMNS,
     MARK_COLUMNS,
