@@ -81,6 +81,7 @@ def test_a_defect_is_named_behind_the_tails_own_class_and_instead_of_healthy() -
     silent = Suspect("precision-fallback", None, ("3 % ran in f32",))
     assert names(classify(case(COLD, defects=(silent,)))) == ["cold-shape", "precision-fallback"]
     assert names(classify(case(met=True, fits=True, defects=(silent,)))) == ["precision-fallback"]
+    assert names(classify(case(COLD, met=True, fits=True, defects=(silent,)))) == ["precision-fallback"]
     held = Suspect("precision-fallback", None, ("3 % ran in f32",), against=("quality holds",))
     assert names(classify(case(met=True, fits=True, defects=(held,)))) == ["healthy"]
 

@@ -100,8 +100,9 @@ def classify(case: Case) -> Diagnosis:
     if refused:
         return _refused(refused)
     defects = tuple(_named(suspect, case.suspects) for suspect in case.defects if _defect(suspect))
-    if case.met and case.fits and not defects:
-        return _alone("healthy", (f"{case.standard} is met and neither accuracy is low",))
+    if case.met and case.fits:  # nothing to explain: a tail that holds has no cause to name beside a defect
+        fit = _alone("healthy", (f"{case.standard} is met and neither accuracy is low",))
+        return _diagnosis(defects, ()) if defects else fit
     if case.shift is not None and whole_shift(case.shift):
         moved = (
             f"{case.shift.of} p50 moved by x{case.shift.p50:.2f} and {case.shift.tail} by x{case.shift.p99:.2f}".strip()
