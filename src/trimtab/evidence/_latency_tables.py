@@ -15,6 +15,7 @@ from trimtab.domain.figure import Series
 from trimtab.domain.study import Sla
 from trimtab.domain.trace import Trace
 from trimtab.evidence._figures import MS, NS_MS, series
+from trimtab.evidence._offcore import off_core
 from trimtab.evidence.stats import Floats, quantile, rank
 
 WINDOW = 200
@@ -122,6 +123,7 @@ def _cores(trace: Trace) -> Iterator[Row]:
     """Work and run-queue delay of our batches by core, beside the machine's own busy and stolen shares of that core."""
     b, s = trace.batches, trace.samples
     ran = (b["started"] >= 0) & (b["ended"] >= 0)
+    waited = off_core(b, np.maximum(b["ended"] - b["started"], 0))
     ours, machine = set(b["core"].tolist()), {core for core in s["core"].tolist() if core >= 0}
     done = trace.requests["done"]
     span = int(done.max() - trace.requests["scheduled"][0]) if done.size else 0
@@ -129,7 +131,7 @@ def _cores(trace: Trace) -> Iterator[Row]:
         mine = ran & (b["core"] == core)
         here = s["core"] == core
         work = int((b["ended"] - b["started"])[mine].sum())
-        queued = b["runqueue"][mine & (b["runqueue"] >= 0)]
+        queued = waited[mine & (b["runqueue"] >= 0)]
         yield {
             "run": trace.run.id,
             "plan": trace.run.plan,

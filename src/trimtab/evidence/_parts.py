@@ -1,6 +1,6 @@
 """The execution of a batch, split into parts by what the profiles know.
 
-Theory. Run time R = wall - run-queue delay descends through known levels to 0; each step is a part:
+Theory. Run time R = wall - off-core time (:mod:`._offcore`) descends through known levels to 0; each step is a part:
 
     R -> T_e(D) -> T_ref(D) -> T_ref(n, s_max) -> T_ref(1, s_i) -> 0         for a member
     R -> T_e(D) -> T_ref(D) -> T_ref(n, s_max) -> mean_j T_ref(n, s_j) -> 0  for those behind
@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from trimtab.domain.noun import EntryId
 from trimtab.domain.ports import Predictor
 from trimtab.domain.trace import Trace
+from trimtab.evidence._offcore import off_core
 from trimtab.evidence._split import Int, Members
 
 KEY_SPAN = 2**62
@@ -102,7 +103,7 @@ class Execution:
     ) -> None:
         batches, names = trace.batches, trace.dim_names
         self.failed: NDArray[np.bool_] = batches["error"] != 0
-        self.off_core: Int = np.where(self.failed, 0, np.clip(batches["runqueue"], 0, wall))
+        self.off_core: Int = np.where(self.failed, 0, off_core(batches, wall))
         self.run: Int = wall - self.off_core
         self.first: NDArray[np.bool_] = batches["first_seen"] | (batches["compile_events"] > 0)
         true = [trace.requests[f"dim.{name}"] for name in names]

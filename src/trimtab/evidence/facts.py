@@ -23,6 +23,7 @@ from trimtab.domain.plan import Plan
 from trimtab.domain.route import ROUTE_KINDS
 from trimtab.domain.trace import MARK_KINDS, Trace
 from trimtab.evidence._figures import NS_MS
+from trimtab.evidence._offcore import off_core
 from trimtab.evidence._tail_sets import TAILS, inherited, latencies, without_any
 from trimtab.evidence.batches import Batches
 from trimtab.evidence.bootstrap import paired_quantile
@@ -197,8 +198,9 @@ def _excess(measured: NDArray[np.int64], promised: NDArray[np.int64], rows: NDAr
 def _runqueue(trace: Trace) -> float | None:
     b = trace.batches
     known = (b["runqueue"] >= 0) & (b["started"] >= 0) & (b["ended"] > b["started"])
-    wall = float((b["ended"] - b["started"])[known].sum())
-    return float(b["runqueue"][known].sum()) / wall if wall else None
+    wall = b["ended"] - b["started"]
+    whole = float(wall[known].sum())
+    return float(off_core(b, np.maximum(wall, 0))[known].sum()) / whole if whole else None
 
 
 def _throttled(trace: Trace) -> float | None:

@@ -24,6 +24,7 @@ from trimtab.domain.trace import Trace
 from trimtab.evidence._cuts import batch_ends
 from trimtab.evidence._figures import NS_MS, Desk, percent, series
 from trimtab.evidence._latency_tables import table
+from trimtab.evidence._offcore import off_core
 from trimtab.evidence._tail_sets import latencies
 from trimtab.evidence.stats import jain, quantile, worst_to_best
 
@@ -89,10 +90,11 @@ def _cores(account: Account, trace: Trace) -> list[Row]:
     last = max((int(c.max()) for c in (req["done"], batches["done"], batches["dispatched"]) if c.size), default=0)
     span = last - int(req["scheduled"].min(initial=0))
     took = batch_ends(trace, last) - batches["dispatched"]
+    waited = off_core(batches, np.maximum(batches["ended"] - batches["started"], 0))
     rows = []
     for worker in range(trace.run.workers):
         mine = batches["worker"] == worker
-        queued = batches["runqueue"][mine & (batches["runqueue"] != NEVER)]
+        queued = waited[mine & (batches["runqueue"] != NEVER)]
         work = int(took[mine].sum())
         rows.append(
             {

@@ -26,6 +26,7 @@ from trimtab.domain.study import Sla
 from trimtab.domain.trace import Trace
 from trimtab.evidence import _latency_tables as tables
 from trimtab.evidence._figures import MS, NS_MS, Desk, percent
+from trimtab.evidence._offcore import off_core
 from trimtab.evidence.floor import Floor, aa_floor
 from trimtab.evidence.gates import gates
 from trimtab.evidence.stats import Floats, effective_samples, order_ranks, quantile, tail_text
@@ -138,7 +139,8 @@ def _run_figures(desk: Desk, trace: Trace, sla: Sla) -> None:
     ran = (trace.batches["started"] >= 0) & (trace.batches["ended"] >= 0)
     queued = ran & (trace.batches["runqueue"] >= 0)
     whole = float(wall[queued].sum())
-    share = float(trace.batches["runqueue"][queued].sum()) / whole if whole else math.nan
+    waited = off_core(trace.batches, np.maximum(wall, 0))
+    share = float(waited[queued].sum()) / whole if whole else math.nan
     note = "of the batches' wall time, waiting for a core" if whole else "run-queue delay was not readable"
     desk.add(f"{run}.runqueue_share", share, "share", int(queued.sum()), note=note, artifact=batches)
     span = _span(trace)
