@@ -22,6 +22,7 @@ app = App(
     help="How well a compiled network's mapping fits live shapes, and the smallest change that helps.",
     version=f"trimtab {__version__}",
     help_format="plaintext",
+    suppress_keyboard_interrupt=False,  # the verbs' own end: say what was kept
 )
 
 STAGE_HELP = {
@@ -262,6 +263,7 @@ def _system_error(error: OSError) -> MachineError:
         errno.EACCES: "check the permissions of that path",
         errno.EROFS: "choose a folder that can be written with --out",
         errno.ENOENT: "check the path",
+        errno.EEXIST: "that path is a file; name a folder",
         errno.EISDIR: "name a file, not a folder",
         errno.ENOTDIR: "a part of that path is a file",
     }

@@ -38,7 +38,7 @@ def profile(ctx: Context, plan: Plan) -> None:
     if ctx.profile_owners.setdefault(key, plan.id) != plan.id:
         return
     path = ctx.packet.path("profiles", f"{plan.id}.json")
-    checkpoint, inputs = f"profile-{plan.id}", {"compile": key, "model": ctx.model.sha256, **_conditions(ctx)}
+    checkpoint, inputs = f"profile-{plan.id}", {"compile": key, "model": ctx.fed, **_conditions(ctx)}
     if not is_done(ctx.packet.folder, checkpoint, inputs):
         ctx.packet.write_profiles(plan.id, _measure(ctx, plan))
         mark_done(ctx.packet.folder, checkpoint, inputs, [path])

@@ -47,6 +47,12 @@ class Context:
         return resolve_model(self.study, self.folder)
 
     @cached_property
+    def fed(self) -> str:
+        """Digest of the network and of all that says how it is fed: padding, crops, dims, payloads."""
+        study = self.study
+        return digest((self.model.sha256, study.model, study.dims, study.workload.payload, study.seeds.payload))
+
+    @cached_property
     def payloads(self) -> Payloads:
         return payloads_of(self.study, self.folder)
 

@@ -6,6 +6,7 @@ import msgspec
 
 from trimtab.domain.figure import Figure
 from trimtab.domain.plan import Plan
+from trimtab.domain.score import Diagnosis
 from trimtab.domain.trace import Trace
 from trimtab.domain.verdict import Proposal
 from trimtab.loop import runs
@@ -54,13 +55,22 @@ def proposal(ctx: Context, draft: Proposal, cells: matrix.Matrix) -> Proposal:
 
 
 def tail_owner(ctx: Context) -> tuple[str, float] | None:
-    """The largest label of the p95 set and its share, as the attribute stage found it."""
+    """The largest label of the p95 set and its share, as the attribute stage found it; None where the run proves no
+    cause."""
     waterfall = ctx.packet.read_findings("attribute").table("tail.p95.waterfall")
-    if waterfall is None:
+    classes = read_json(ctx.packet.path("diagnosis.json"), Diagnosis).classes
+    if waterfall is None or classes[0].id in ("invalid-measurement", "insufficient-evidence"):
         return None
     rows = zip(waterfall.columns["cause"], waterfall.columns["share"], strict=True)
     label, share = max(rows, key=lambda row: float(row[1] or 0.0))
     return str(label), float(share or 0.0)
+
+
+def not_compared(ctx: Context) -> tuple[str, ...]:
+    """The risk of a study with random payloads: its verdict speaks of time alone."""
+    if ctx.workload.payload_kind != "random":
+        return ()
+    return ("Outputs were not compared: random payloads judge no quality, so padding may change answers unseen.",)
 
 
 def scope(ctx: Context) -> tuple[str, ...]:

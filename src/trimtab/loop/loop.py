@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import fcntl
 import platform
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,9 +17,10 @@ from trimtab.domain.noun import Noun
 from trimtab.domain.packet import STAGES as ORDER
 from trimtab.domain.packet import Record
 from trimtab.domain.ports import Progress
-from trimtab.errors import MachineError
+from trimtab.errors import MachineError, UsageError
 from trimtab.loop.context import Context
 from trimtab.loop.stages import STAGES, rewrite_report
+from trimtab.store.checkpoint import PROGRESS
 from trimtab.store.codec import digest
 from trimtab.store.packet import Packet, file_digest, is_done, load_record, mark_done
 from trimtab.store.study import load_study, seconds
@@ -48,15 +48,17 @@ def run_until(
 ) -> Outcome:
     """Run every stage up to ``stage`` that is not finished. KeyboardInterrupt leaves everything measured in place."""
     study = load_study(study_path)
+    budget_s = seconds(budget or study.budget.time, "--budget" if budget else "budget.time")
     folder = out or Path("out") / study.name
+    _refuse_foreign(folder, study_path)
     with _locked(folder):
         if fresh:
-            shutil.rmtree(folder / ".progress", ignore_errors=True)
+            _forget_all(folder)
         ctx = Context(
             study=study,
             folder=study_path.parent,
             packet=Packet(folder),
-            budget_s=seconds(budget or study.budget.time),
+            budget_s=budget_s,
             progress=progress,
         )
         ctx.packet.write_study(study_path.read_bytes(), study)
@@ -77,7 +79,7 @@ def _run(ctx: Context, names: tuple[str, ...]) -> tuple[list[str], list[str]]:
             _run_stage(ctx, name, inputs)
             ran.append(name)
         ctx.progress.step(name, 1, 1, "done" if name in ran else "done before")
-        before = file_digest(ctx.packet.folder / ".progress" / f"{name}.json")
+        before = file_digest(ctx.packet.folder / PROGRESS / f"{name}.json")
     return ran, reused
 
 
@@ -97,11 +99,27 @@ def _input_files(ctx: Context) -> dict[str, str]:
     return {name: file_digest(path) for name, path in paths.items() if path.is_file()} | {"model": ctx.model.sha256}
 
 
+def _refuse_foreign(folder: Path, study_path: Path) -> None:
+    """A packet has a folder of its own: what is there and is not a packet stays untouched."""
+    if folder.is_dir() and folder.resolve() == study_path.resolve().parent:
+        raise UsageError("the study lies in this folder", where=str(folder), fix="give a folder of its own with --out")
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / PROGRESS).is_dir():
+        raise UsageError(
+            "this folder holds other files and no packet", where=str(folder), fix="give an empty folder with --out"
+        )
+
+
+def _forget_all(folder: Path) -> None:
+    """Drop every checkpoint; the lock, what was set aside and the telemetry of killed runs stay."""
+    for path in (folder / PROGRESS).glob("*.json"):
+        path.unlink()
+
+
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     """One loop at a time in a folder: two would measure each other."""
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / ".progress" / "lock"
+    path = folder / PROGRESS / "lock"
     path.parent.mkdir(exist_ok=True)
     with path.open("w") as file:
         try:

@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trimtab import backends
 from trimtab.domain.figure import Cell, Series
 from trimtab.domain.plan import CompileSpec, Entry, Plan
 from trimtab.domain.profile import CompileProfile
+from trimtab.domain.study import QualityMetric
 from trimtab.domain.verdict import CellStatus, MatrixCell
 from trimtab.evidence import quality as measure
 from trimtab.loop.context import Context, Renamed
@@ -23,6 +25,7 @@ from trimtab.store.codec import digest, read_json, write_json
 from trimtab.store.packet import is_done, mark_done
 
 FOLDER = "quality"
+Values = NDArray[np.float64]
 
 
 def reference_plan(ctx: Context) -> Plan:
@@ -45,7 +48,7 @@ def judge(ctx: Context, plan: Plan, stage: str) -> Series | None:
     inputs = {
         "compile": digest(plan.compile),
         "quality": digest(ctx.study.quality),
-        "model": ctx.model.sha256,
+        "model": ctx.fed,
         "workload": ctx.workload_sha256,
         "versions": digest(ctx.versions),
     }
@@ -60,11 +63,7 @@ def _compare(ctx: Context, plan: Plan, stage: str) -> Series:
     metric = ctx.study.quality.metric
     reference = _answers(ctx, reference_plan(ctx), stage)
     given = _answers(ctx, plan, stage)
-    rows = [
-        _row(ctx, ours, measure.score(metric, ours.outputs, theirs.outputs))
-        for ours, theirs in zip(given, reference, strict=True)
-        if theirs.outputs is not None
-    ]
+    rows = [_row(ctx, metric, ours, theirs) for ours, theirs in zip(given, reference, strict=True)]
     return Series(
         id=f"quality.{plan.id}",
         columns={name: tuple(row[name] for row in rows) for name in rows[0]} if rows else {},
@@ -82,18 +81,23 @@ def _answers(ctx: Context, plan: Plan, stage: str) -> tuple[Answered, ...]:
     return answers(plan, ctx.model, factory, ctx.payloads, members, core, progress)
 
 
-def _row(ctx: Context, ours: Answered, value: float) -> dict[str, Cell]:
+def _row(ctx: Context, metric: QualityMetric, ours: Answered, theirs: Answered) -> dict[str, Cell]:
+    """``value`` is None where the reference itself has no answer: then nothing is judged."""
     _, dims = ours.member
+    value = None if theirs.outputs is None else measure.score(metric, ours.outputs, theirs.outputs)
+    message = ours.message if theirs.outputs is not None else f"no reference: {theirs.message}"
     true = {f"dim.{name}": size for name, size in zip(ctx.study.dim_names, dims, strict=True)}
     executed = {f"exec.{name}": size for name, size in zip(ctx.study.dim_names, ours.executed[1:], strict=False)}
-    return {**true, "entry": ours.entry, "route": ours.route, **executed, "value": value, "message": ours.message}
+    return {**true, "entry": ours.entry, "route": ours.route, **executed, "value": value, "message": message}
 
 
 def cells(ctx: Context, plan: Plan, stage: str) -> tuple[MatrixCell, ...]:
     """The quality guard of ``plan``, and the same for its padded requests alone where it pads."""
     found = judge(ctx, plan, stage)
-    if found is None or not found.columns:
+    if found is None:
         return ()
+    if not found.columns:
+        return (_cell(ctx, "all shapes", np.empty(0)),)
     values = np.array(found.columns["value"], dtype=np.float64)
     padded = np.array([route == "padded" for route in found.columns["route"]])
     named = [("all shapes", values)]
@@ -108,23 +112,33 @@ def holds(ctx: Context, plan: Plan, stage: str) -> bool | None:
     return all(cell.status == "pass" for cell in found) if found else None
 
 
-def _cell(ctx: Context, part: str, values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> MatrixCell:
+def _cell(ctx: Context, part: str, values: Values) -> MatrixCell:
     quality = ctx.study.quality
     value = measure.summary(quality.metric, values)
-    status: CellStatus = "pass" if measure.meets(quality.metric, value, quality.floor) else "fail"
+    lost = int(np.isnan(values).sum())
+    note = f"{lost} requests have no reference answer; " if lost else ""
     return MatrixCell(
         id=f"guard/quality/{part}".replace(" ", "-"),
         slice=part,
         condition="normal",
         metric=quality.metric,
         role="guard",
-        status=status,
-        candidate=value,
+        status=_status(ctx, values),
+        candidate=None if lost else value,
         floor=None,
         margin=None,
         samples=int(values.size),
-        note=f"floor {quality.floor:g}; {ctx.workload.payload_kind} payloads; reference {quality.reference}",
+        note=f"{note}floor {quality.floor:g}; {ctx.workload.payload_kind} payloads; reference {quality.reference}",
     )
+
+
+def _status(ctx: Context, values: Values) -> CellStatus:
+    """A sample without a reference answer leaves the cell open: it is never judged on the rest."""
+    quality = ctx.study.quality
+    if not values.size or np.isnan(values).any():
+        return "inconclusive"
+    value = measure.summary(quality.metric, values)
+    return "pass" if measure.meets(quality.metric, value, quality.floor) else "fail"
 
 
 def summaries(ctx: Context, plans: Iterable[Plan], stage: str) -> Series | None:
@@ -149,14 +163,16 @@ def _summary(ctx: Context, plan: Plan, stage: str) -> dict[str, Cell] | None:
     quality = ctx.study.quality
     values = np.array(found.columns["value"], dtype=np.float64)
     value = measure.summary(quality.metric, values)
-    worst = int(values.argmax() if quality.metric == "max-error" else values.argmin())
+    if np.isnan(values).all():
+        return None
+    worst = int(np.nanargmax(values) if quality.metric == "max-error" else np.nanargmin(values))
     first_dim = found.columns[f"dim.{ctx.study.dim_names[0]}"]
     return {
         "plan": plan.id,
         "metric": quality.metric,
-        "value": value,
+        "value": None if np.isnan(value) else value,
         "floor": quality.floor,
-        "status": "pass" if measure.meets(quality.metric, value, quality.floor) else "fail",
+        "status": _status(ctx, values),
         "worst": float(values[worst]),
         f"worst_{ctx.study.dim_names[0]}": first_dim[worst],
         "samples": int(values.size),

@@ -115,7 +115,7 @@ def _inputs(ctx: Context, plan: Plan, part: str) -> dict[str, str]:
         "slice": digest(ctx.slice(part)),
         "workload": ctx.workload_sha256,
         "envelope": ctx.envelope_sha256,
-        "model": ctx.model.sha256,
+        "model": ctx.fed,
         "profile": digest(ctx.profiles(plan)),
     }
 

@@ -165,7 +165,7 @@ def validate(ctx: Context) -> Findings:
 def decide(ctx: Context) -> Findings:
     """R22, R36: one verdict from the cells, and the proposal with its measured effect and its way back."""
     study, draft = ctx.study, judging.choice(ctx)
-    cells = judging.matrix_of(ctx)
+    cells, not_compared = judging.matrix_of(ctx), judging.not_compared(ctx)
     proposal = draft if draft.move.kind == moves.NO_CHANGE else judging.proposal(ctx, draft, cells)
     case = ruling.Case(
         move=draft.move,
@@ -178,6 +178,8 @@ def decide(ctx: Context) -> Findings:
         executed=quality.executed_precision(ctx, draft.move.plan),
         tail=judging.tail_owner(ctx),
         scope=judging.scope(ctx),
+        not_covered=("the outputs (random payloads)",) if not_compared else (),
+        risks=not_compared,
     )
     verdict = ruling.decide(case)
     ctx.keep(ctx.packet.write_proposal(proposal))

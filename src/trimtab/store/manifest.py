@@ -28,6 +28,7 @@ _VIEW_FOLDERS = ("views", "documents")
 _OUTSIDE = (".progress", "signatures")
 _BLOCK = 1 << 20
 STALE = ".progress/stale"
+_OWN_FOLDERS = ("plans", "profiles", "quality", "traces", "accounts")
 
 
 class Problem(Noun, frozen=True, kw_only=True):
@@ -71,8 +72,9 @@ def build_manifest(folder: Path, kind: Kind, version: str, created: str | None =
 
 def set_aside(folder: Path, keep: Container[str]) -> list[str]:
     """Move evidence that is not in ``keep`` (paths inside ``folder``) to ``.progress/stale``: what an earlier study or
-    an abandoned candidate left there belongs to no stage of this run. Nothing is deleted. Returns what was moved."""
-    moved = [path for path, kind in _files(folder) if kind == "evidence" and path not in keep]
+    an abandoned candidate left in the packet's own folders. Nothing else is touched, nothing is deleted. Returns what
+    was moved."""
+    moved = [path for path, _ in _files(folder) if path.split("/")[0] in _OWN_FOLDERS and path not in keep]
     with machine_errors(folder):
         for path in moved:
             target = folder / STALE / path

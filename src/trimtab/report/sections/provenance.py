@@ -137,7 +137,10 @@ def reproduce(book: Book) -> Section | None:
     lines = (
         ("trimtab verify PACKET", f"checks the hashes of {files}, offline"),
         ("trimtab report PACKET", "shows this report in the terminal and rewrites it"),
-        ("trimtab run PACKET/study.toml --fresh", "measures everything again, from the same seeds"),
+        (
+            "trimtab run STUDY --fresh",
+            "measures everything again, from the same seeds; model and traffic lie beside the study",
+        ),
     )
     return Section(
         id="reproduce",
