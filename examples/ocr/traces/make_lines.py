@@ -10,6 +10,7 @@ import gzip
 import io
 import math
 import sys
+from pathlib import Path
 
 HEIGHT = 48
 NARROWEST = 16
@@ -33,7 +34,7 @@ def main(source: str, target: str) -> None:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["width", "client"])
     writer.writerows((width, f"client-{client + 1}") for width, client in kept)
-    with open(target, "wb") as raw, gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as packed:
+    with Path(target).open("wb") as raw, gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as packed:
         packed.write(text.getvalue().encode())
     print(f"{len(kept)} lines kept, {len(rows) - len(kept)} narrower than {NARROWEST} px dropped")
 
