@@ -217,7 +217,7 @@ def _and(words: Sequence[str]) -> str:
 
 
 def _covered(cells: Sequence[MatrixCell]) -> tuple[str, ...]:
-    ran = [cell for cell in cells if cell.status != "not-run" and cell.samples]
+    ran = [cell for cell in cells if cell.status != "not-run"]
     slices = list(dict.fromkeys(cell.slice for cell in ran))
     conditions = list(dict.fromkeys(cell.condition for cell in ran))
     out = []
