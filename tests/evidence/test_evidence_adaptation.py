@@ -125,3 +125,29 @@ def test_window_values_are_the_primary_metric() -> None:
     edges = np.array([0, 200, 400, 600])
     assert window_values(run("r", (1.0, 2.0)), SLA, edges) * 1e3 == pytest.approx([3.89, 7.28, 7.78], abs=0.5)
     assert window_values(run("r"), Sla(metric="goodput", bound_ms=3.0), edges).tolist() == [0.505, 0.505, 0.505]
+
+
+def held_against(slow: float) -> Findings:
+    """The same, beside replays that are ``slow`` times as slow as the simulation says."""
+    replays = [run(f"m{i}", (slow * k, slow * k), source="measured") for i, k in enumerate((1.0, 1.01, 1.02))]
+    return score.findings(
+        replays[0], STICK, SLA, np.random.default_rng(1), simulated=[run("s")], replayed=replays,
+        adaptation=adaptation(adapted=0.5),
+    )  # fmt: skip
+
+
+def test_a_simulation_that_misses_the_replays_is_doubted_everywhere() -> None:
+    told = held_against(0.2)
+    why = "the simulation misses the replayed p95 by +395.1 %"
+    assert f"what refitting at run time would win cannot be read ({why})" in told.headline
+    assert told.findings[-1].text.startswith(f"Not to be relied on, because {why}. In simulation, ")
+    named = [f for f in told.figures if f.id.startswith(("score.gain", "score.headroom", "score.capture"))]
+    assert len(named) > 6
+    assert all(why in figure.note for figure in named)
+    assert value(told, "capture") is None
+
+
+def test_a_simulation_that_meets_them_is_not() -> None:
+    told = held_against(1.1)
+    assert "misses" not in told.headline + told.findings[-1].text
+    assert value(told, "capture") is not None

@@ -14,6 +14,10 @@ The floor is that of the simulation, static runs which differ in their draws alo
 neither in a ratio nor in a test. By window: p95 of each run, gain and headroom in p95, mapping accuracy of static, and
 the stall at its start.
 
+All of it is doubted, and says so in every note, where the simulated percentile of the static plan misses the replayed
+one by more than a quarter and by more than replays differ: first runs are mostly to blame, which a busy machine
+stretches while profiling. Then there is no capture, and the reading names no gain.
+
 Limits: windows show p95 and misses only; a window's figure has no interval. Everything here is as good as the profiles
 that the times are drawn from; where entries were never profiled, ``interpolated`` says for how much of the work.
 """
@@ -35,11 +39,14 @@ from trimtab.evidence._figures import MS, NS_MS, Desk, percent, series
 from trimtab.evidence._latency_tables import table, window_edges
 from trimtab.evidence.batches import Batches
 from trimtab.evidence.floor import Floor
-from trimtab.evidence.gain import capture, gain, paired_gains
+from trimtab.evidence.gain import Capture, capture, gain, paired_gains
 from trimtab.evidence.latency import PERCENTILES, latencies, misses
 from trimtab.evidence.stats import Floats, quantile
 
 Row = dict[str, Any]
+
+MISSED = 0.25
+"""A simulation that is further from the replays than this, and than they are from each other, is not relied on."""
 
 
 class Shift(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,15 +94,29 @@ def absent(reason: str, desk: Desk) -> None:
         desk.add(name, None, "share", 0, note=f"simulated: {reason}")
 
 
-def figures(found: Adaptation, sla: Sla, rng: np.random.Generator, desk: Desk) -> Figure:
-    """Every figure of the comparison on ``desk``; returns the gain in the primary metric."""
+def doubt(simulation: Series, metric: Metric) -> str:
+    """Why the simulation must not be relied on: it misses the replays of the same plan by more than they differ among
+    themselves, and by more than MISSED. Empty = nothing speaks against it. ``simulation`` = ``score.simulation``."""
+    name = "p95" if metric == "goodput" else metric
+    at = simulation.columns["metric"].index(name)
+    error, floor = simulation.columns["error"][at], simulation.columns["floor"][at]
+    allowed = max(MISSED, floor if isinstance(floor, float) else 0.0)
+    if not isinstance(error, float) or abs(error) <= allowed:
+        return ""
+    return f"the simulation misses the replayed {name} by {'+' if error > 0 else ''}{percent(error)}"
+
+
+def figures(found: Adaptation, sla: Sla, rng: np.random.Generator, desk: Desk, doubted: str = "") -> Figure:
+    """Every figure of the comparison on ``desk``; returns the gain in the primary metric. ``doubted`` (see
+    :func:`doubt`) enters every note, and leaves nothing to capture."""
+    start = len(desk.figures)
     won = paired_gains("gain", found.static, found.adapted, sla, rng, desk)
     paired_gains("gain_without_stalls", found.static, found.without_stalls, sla, rng, desk)
     most = paired_gains("headroom", found.static, found.clairvoyant, sla, rng, desk)
     n, floor = len(found.static.requests), found.floor
     note = floor.reason or f"simulated {sla.metric}, {floor.replays} static runs that differ in their draws alone"
     desk.add("simulated_floor", floor.value, "share", len(floor.differences), note=note)
-    share = capture(won.value, most.value, most.interval, floor)
+    share = Capture(None) if doubted else capture(won.value, most.value, most.interval, floor)
     desk.add(
         "capture", share.value, "share", n, note=share.reason or f"of the headroom in {sla.metric}; both simulated"
     )
@@ -108,10 +129,12 @@ def figures(found: Adaptation, sla: Sla, rng: np.random.Generator, desk: Desk) -
     desk.add("stall", stall * NS_MS, "ms", compiled, note="simulated: compiles and first runs, on each worker")
     note = "of the adapted run's work: entries that were never profiled, timed by the reference entry at their dims"
     desk.add("interpolated", found.interpolated, "share", len(found.adapted.batches), note=note)
+    if doubted:
+        desk.figures[start:] = [msgspec.structs.replace(f, note=f"{f.note}; {doubted}") for f in desk.figures[start:]]
     return won
 
 
-def by_window(found: Adaptation, batches: Batches, sla: Sla) -> Series:
+def by_window(found: Adaptation, batches: Batches, sla: Sla, doubted: str = "") -> Series:
     """One row a window; ``batches`` = the score's view of the static run. All of it simulated."""
     runs = {
         "static": latencies(found.static, sla),
@@ -143,12 +166,14 @@ def by_window(found: Adaptation, batches: Batches, sla: Sla) -> Series:
         )
     units = {"start": "s", "stall": "ms"} | dict.fromkeys((f"{name}_p95" for name in runs), "ms")
     shares = ("gain", "gain_without_stalls", "headroom", "static_misses", "adapted_misses", "mapping_accuracy")
-    note = "simulated: all runs on the same arrivals with the same draws"
+    note = "simulated: all runs on the same arrivals with the same draws" + (f"; {doubted}" if doubted else "")
     return series("score.adaptation", table(rows), units | dict.fromkeys(shares, "share"), "profiles", note=note)
 
 
-def clause(won: Figure, desk: Desk) -> str:
+def clause(won: Figure, desk: Desk, doubted: str = "") -> str:
     """What refitting at run time would win, as part of the one sentence that reads the score."""
+    if doubted:
+        return f"what refitting at run time would win cannot be read ({doubted})"
     if won.value is None:
         return f"refitting at run time, simulated: {_why_not(desk)}"
     between = won.interval
@@ -158,8 +183,8 @@ def clause(won: Figure, desk: Desk) -> str:
     return f"refitting at run time, simulated, {'wins back' if won.value > 0 else 'loses'} {text}"
 
 
-def said(found: Adaptation, metric: Metric, desk: Desk) -> Finding:
-    """Where the gain comes from or is lost, in one sentence."""
+def said(found: Adaptation, metric: Metric, desk: Desk, doubted: str = "") -> Finding:
+    """Where the gain comes from or is lost, in one sentence; after ``doubted``, if anything speaks against it."""
     worker = sum(shift.stall for shift in found.shifts) * 1e-9
     compiled = sum(shift.compiled for shift in found.shifts)
     text = (
@@ -168,6 +193,8 @@ def said(found: Adaptation, metric: Metric, desk: Desk) -> Finding:
         f"stalls it would be {_words('gain_without_stalls', desk)}; with each window known beforehand, "
         f"{_words('headroom', desk)}."
     )
+    if doubted:
+        text = f"Not to be relied on, because {doubted}. {text}"
     ids = ("score.gain", "score.gain_without_stalls", "score.headroom", "score.stall")
     return Finding(text=text, figures=ids, owner="runtime")
 

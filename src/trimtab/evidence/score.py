@@ -88,15 +88,16 @@ def findings(
         tables.shapes(trace, batches),
         ledger(trace, batches, desk),
     ]
+    doubted, simulated_gain = "", ""
     if simulated and replayed:
         series.append(tables.simulation(simulated, replayed, sla, desk))
-    simulated_gain = ""
+        doubted = adapting.doubt(series[-1], sla.metric)
     if isinstance(adaptation, str):
         adapting.absent(adaptation, desk)
     elif adaptation is not None:
-        simulated_gain = adapting.clause(adapting.figures(adaptation, sla, rng, desk), desk)
-        series.append(adapting.by_window(adaptation, measure(adaptation.static, yardstick), sla))
-        said.append(adapting.said(adaptation, sla.metric, desk))
+        simulated_gain = adapting.clause(adapting.figures(adaptation, sla, rng, desk, doubted), desk, doubted)
+        series.append(adapting.by_window(adaptation, measure(adaptation.static, yardstick), sla, doubted))
+        said.append(adapting.said(adaptation, sla.metric, desk, doubted))
     reading = interpret(result, measured_gain, tables.trend(series[0]), _uncovered(desk), simulated_gain)
     loss = ", ".join(
         f"{cause} {percent(figure.value)}" for cause, figure in result.loss.items() if figure.value is not None
