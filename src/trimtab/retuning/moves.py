@@ -10,22 +10,20 @@ compiles (by how many), what may change outputs. Of two moves that do equally we
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from statistics import median
+from dataclasses import dataclass
 
 import numpy as np
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
 from trimtab.domain.noun import Executed
 from trimtab.domain.plan import BatchPolicy, Optimisation, Plan
 from trimtab.domain.profile import CompileProfile
 from trimtab.domain.study import Study
 from trimtab.domain.verdict import Move, Rejected
-from trimtab.mapping import buckets
 from trimtab.retuning._change import NO_CHANGE, OWNER, changed, optimise, rank, rebatch, refit, rehost, warm_up
+from trimtab.retuning._collector import Collector
+from trimtab.retuning._fits import bucket_fits
 from trimtab.retuning._known import Known, Seen, seen_shapes
 
 __all__ = [
@@ -53,38 +51,9 @@ class Options:
     refused: tuple[Rejected, ...]
 
 
-@dataclass
-class _Collector:
-    """Gathers moves, gives each plan a fresh id, and refuses a plan that is already there."""
-
-    study: Study
-    known: Known
-    moves: list[Move] = field(default_factory=list)
-    refused: list[Rejected] = field(default_factory=list)
-
-    def refuse(self, plan: str, sentence: str, reason: str) -> None:
-        self.refused.append(Rejected(plan=plan, sentence=sentence, reason=reason))
-
-    def add(self, move: Move) -> None:
-        halves = (move.plan.compile, move.plan.serve)
-        twin = next((m for m in self.moves if (m.plan.compile, m.plan.serve) == halves), None)
-        if twin is not None:
-            self.refuse(move.plan.id, move.sentence, f"the same plan as {twin.plan.id}")
-            return
-        self.moves.append(replace(move, plan=replace(move.plan, id=self.fresh(move.plan.id))))
-
-    def fresh(self, stem: str) -> str:
-        word = re.sub(r"[^A-Za-z0-9._-]+", "-", stem).strip("-.") or "plan"
-        taken = {m.plan.id for m in self.moves}
-        name, number = word, 2
-        while name in taken:
-            name, number = f"{word}-{number}", number + 1
-        return name
-
-
 def enumerate_moves(study: Study, known: Known) -> Options:
     """Every move that ``study.space`` and ``study.candidates`` allow, on top of "no change"."""
-    found = _Collector(study, known)
+    found = Collector(study, known)
     found.moves.append(
         Move(
             kind=NO_CHANGE,
@@ -100,7 +69,7 @@ def enumerate_moves(study: Study, known: Known) -> Options:
         _declared(found, candidate)
     _warm_lists(found)
     _batch_policies(found)
-    _bucket_fits(found)
+    bucket_fits(found)
     _backends(found)
     _optimisations(found)
     ordered = sorted(found.moves, key=lambda move: move.size)
@@ -125,7 +94,7 @@ def charge(move: Move, profiles: Sequence[CompileProfile]) -> Move:
 # --- one function for each kind of move ----------------------------------------------------------------------
 
 
-def _declared(found: _Collector, plan: Plan) -> None:
+def _declared(found: Collector, plan: Plan) -> None:
     kinds = changed(found.study.baseline, plan)
     sentence = plan.note or f"Serve plan {plan.id} instead of {found.study.baseline.id}."
     if not kinds:
@@ -151,7 +120,7 @@ def _declared(found: _Collector, plan: Plan) -> None:
 _QUALITY_RISK = "Outputs may differ from the baseline's: quality evidence decides."
 
 
-def _warm_lists(found: _Collector) -> None:
+def _warm_lists(found: Collector) -> None:
     """Warm the shapes whose first runs cost most: excess x chance to come again (1 - exp(-times seen))."""
     base, predictor = found.study.baseline, found.known.predictor
     saving: dict[Executed, float] = {}
@@ -187,7 +156,7 @@ def _shapes(count: int) -> str:
     return "shape with the costliest first run" if count == 1 else f"{count} shapes with the costliest first runs"
 
 
-def _batch_policies(found: _Collector) -> None:
+def _batch_policies(found: Collector) -> None:
     base = found.study.baseline
     for policy in found.study.space.batches:
         plan = replace(rebatch(base, policy), id=f"batch-{policy.max_size}-hold-{policy.hold_ms:g}ms", note="")
@@ -214,78 +183,7 @@ def _batch_sentence(policy: BatchPolicy) -> str:
     return f"Batch up to {policy.max_size} requests, holding the first at most {policy.hold_ms:g} ms."
 
 
-def _bucket_fits(found: _Collector) -> None:
-    study, known = found.study, found.known
-    counts = study.space.buckets
-    if not counts:
-        return
-    if len(study.dims) != 1 or known.cost is None:
-        why = "no measured time to fit to" if known.cost is None else "buckets are fitted to one dynamic dim only"
-        found.refuse("refit", "Refit the entries to the shapes.", why)
-        return
-    (name, allowed), keep = next(iter(study.dims.items())), _dynamic_count(study.baseline)
-    fits = buckets.sweep(known.dims, known.cost, max(counts), limit=allowed.hi)
-    for k in counts:
-        if k + keep > study.space.max_entries:
-            reason = f"{k + keep} entries are more than the study allows ({study.space.max_entries})"
-            found.refuse(f"refit-{k}", f"Add {k} entries for {name}.", reason)
-            continue
-        ends = fits[k - 1].boundaries
-        sentence = f"Add {_entries(ends)} for {name} ({_listed(ends)}), pad requests up to them, warm each at start."
-        _add_entries(found, "refit", f"refit-{k}", sentence, ends)
-    _round_up(found, name, min(max(counts), study.space.max_entries - keep))
-
-
-def _round_up(found: _Collector, name: str, most: int) -> None:
-    """The finest grid (multiples of a power of two) whose occupied cells fit into ``most`` entries."""
-    if most < 1:
-        return
-    shapes, high = np.unique(found.known.dims), found.study.dims[name].hi
-    step, ends = 1, shapes
-    while ends.size > most:
-        step *= 2
-        ends = np.unique(np.minimum(-(-shapes // step) * step, high))
-    sentence = f"Round {name} up to multiples of {step} ({_entries(ends)}, each warmed at start)."
-    _add_entries(found, "round-up", f"round-up-{step}", sentence, tuple(int(end) for end in ends))
-
-
-def _add_entries(found: _Collector, kind: str, plan_id: str, sentence: str, ends: tuple[int, ...]) -> None:
-    study = found.study
-    allowed = next(iter(study.dims.values()))
-    plan = replace(refit(study.baseline, ends, allowed.lo, allowed.hi), id=plan_id, note="")
-    covered = max(ends)
-    if _dynamic_count(study.baseline):
-        risk = f"Shapes above {covered} still run on a dynamic entry, cold at first."
-    else:
-        risk = f"Shapes above {covered} are all padded to {allowed.hi}."
-    seconds, mib = _estimate(found.known, study.baseline, plan)
-    found.add(
-        Move(
-            kind=kind,
-            sentence=sentence,
-            owner="runtime",
-            plan=plan,
-            size=rank(kind, len(ends)),
-            compile_s=seconds,
-            memory_mib=mib,
-            risk=risk,
-        )
-    )
-
-
-def _estimate(known: Known, base: Plan, plan: Plan) -> tuple[float | None, float | None]:
-    """What the added entries may cost, if each is like the baseline's typical one: an estimate until ``charge``."""
-    mine = [p for p in known.profiles if p.plan == base.id]
-    if not mine:
-        return None, None
-    added = len(plan.compile.entries) - _dynamic_count(base)
-    return (
-        added * median(p.compile_ns for p in mine) / 1e9,
-        added * median(p.memory_bytes for p in mine) / 2**20,
-    )
-
-
-def _backends(found: _Collector) -> None:
+def _backends(found: Collector) -> None:
     base = found.study.baseline
     for name in found.study.space.backends:
         if name == base.compile.backend:
@@ -312,7 +210,7 @@ _LEVELS: dict[Optimisation, str] = {
 }
 
 
-def _optimisations(found: _Collector) -> None:
+def _optimisations(found: Collector) -> None:
     """Fusion saves launches and may cost memory: every level is compiled, and judged with its peak beside it."""
     base = found.study.baseline
     for level in found.study.space.optimisations:
@@ -332,18 +230,3 @@ def _optimisations(found: _Collector) -> None:
             risk=_QUALITY_RISK + " Peak memory may rise with fusion.",
         )
         found.add(charge(move, found.known.profiles))
-
-
-def _dynamic_count(plan: Plan) -> int:
-    return sum(entry.kind == "dynamic" for entry in plan.compile.entries)
-
-
-def _entries(ends: Sequence[int] | NDArray[np.int64]) -> str:
-    return "1 entry" if len(ends) == 1 else f"{len(ends)} entries"
-
-
-def _listed(ends: Sequence[int]) -> str:
-    words = [str(end) for end in ends]
-    if len(words) > 6:
-        words = [*words[:2], "…", words[-1]]
-    return ", ".join(words)
