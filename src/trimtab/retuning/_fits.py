@@ -18,6 +18,7 @@ from trimtab.retuning._known import Known
 
 
 def bucket_fits(found: Collector) -> None:
+    """Offer each number of fitted entries that the space allows, and the finest grid that fits beside them."""
     study, known = found.study, found.known
     counts = study.space.buckets
     if not counts:
