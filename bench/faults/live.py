@@ -6,14 +6,18 @@ import numpy as np
 from msgspec.structs import replace
 
 from faults.catalogue import Fault, Scene
-from faults.material import DRIVER, Material, executed_share
+from faults.material import DRIVER, WORKER, Material, executed_share
 from faults.recorded import Case, Recording, plans_of, profile_key
 from trimtab import backends
 from trimtab.domain.envelope import Envelope, EnvelopeCheck
 from trimtab.domain.plan import Plan
+from trimtab.domain.ports import BackendFactory
+from trimtab.domain.score import ClassId
 from trimtab.domain.trace import RunInfo, Trace
 from trimtab.domain.workload import Workload
+from trimtab.evidence.symptoms import PACE_SHIFT
 from trimtab.mapping.route import Router
+from trimtab.runtime import probe
 from trimtab.runtime.replay import ReplayRequest, replay
 from trimtab.store.codec import workload_digest
 
@@ -34,8 +38,24 @@ class Bench:
         rivals = (self.material.fitted,)
         case = self._case(fault, scene, seed, rivals)
         profiles = {profile_key(plan): self.material.profiles(plan) for plan in plans_of(case)}
-        trace, words = self._replay(scene, load, case.id)
-        return Recording(replace(case, injected=words), trace, self.envelope, profiles)
+        with scene.injection() as injected:
+            case = replace(case, injected=injected.words)
+            if fault.unfelt is not None:
+                case = self._felt(case, fault.unfelt)
+            trace = self._replay(scene, load, case.id, injected.factory(scene.plan.compile.backend))
+        if not trace.run.complete:
+            raise KeyboardInterrupt(trace.run.note)
+        return Recording(case, trace, self.envelope, profiles)
+
+    def _felt(self, case: Case, unfelt: ClassId) -> Case:
+        """With the dose in the words, and with ``unfelt`` as the expected class where there is none."""
+        quiet = next(pace for pace in self.envelope.pace if pace.core == WORKER)
+        now = probe.pace_of(WORKER)
+        shifts = now.compute_ns / quiet.compute_ns, now.stream_ns / quiet.stream_ns
+        felt = max(shifts) >= PACE_SHIFT
+        said = "felt" if felt else "not felt"
+        words = f"{case.injected}; {said} by the pace kernel (compute x{shifts[0]:.2f}, stream x{shifts[1]:.2f})"
+        return replace(case, injected=words, expected=case.expected if felt else unfelt)
 
     def _case(self, fault: Fault, scene: Scene, seed: int, rivals: tuple[Plan, ...]) -> Case:
         material, plan = self.material, scene.plan
@@ -73,14 +93,14 @@ class Bench:
         timed = replace(window, scheduled=np.rint(window.scheduled * (asked / window.span)).astype(np.int64))
         return scene.arrange(timed, np.random.default_rng(seed))
 
-    def _replay(self, scene: Scene, load: Workload, run_id: str) -> tuple[Trace, str]:
+    def _replay(self, scene: Scene, load: Workload, run_id: str, backend: BackendFactory) -> Trace:
         material, plan = self.material, scene.plan
-        with scene.injection() as injected:
-            request = ReplayRequest(
+        return replay(
+            ReplayRequest(
                 workload=load,
                 plan=plan,
                 model=material.model,
-                backend=injected.factory(plan.compile.backend),
+                backend=backend,
                 payloads=material.payloads,
                 router=Router(plan.compile),
                 predictor=material.costs(plan),
@@ -89,10 +109,7 @@ class Bench:
                 run=self._info(scene, load, run_id),
                 share_driver_core=scene.share_driver_core,
             )
-            trace = replay(request)
-        if not trace.run.complete:
-            raise KeyboardInterrupt(trace.run.note)
-        return trace, injected.words
+        )
 
     def _info(self, scene: Scene, load: Workload, run_id: str) -> RunInfo:
         return RunInfo(

@@ -38,7 +38,7 @@ NEWCOMERS = 200
 BOUND = 3.0
 """The SLA's bound over the 95th percentile of the fitted plan's own service times."""
 FITTED, COARSE, FEW = 24, 2, 6
-TYPICAL_TOP = 0.85
+TYPICAL_TOP = 0.75
 """The narrow plan covers this share of requests; the rest falls outside."""
 
 Profiles = tuple[CompileProfile, ...]
