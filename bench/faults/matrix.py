@@ -136,9 +136,12 @@ LIMITS: tuple[str, ...] = (
     "delay, throttled time, pace), not by class; their owner and the next step are the same.",
     "On a machine with two cores the load generator has one of them. A placement over two workers therefore shares the "
     "generator's core, and a memory neighbour runs there only while nobody else wants it.",
-    "A neighbour that keeps another core's caches busy shows only through the pace kernel, which runs in gaps. A run "
-    "without gaps has no pace, and then the slow batches stay without a proven cause.",
+    "A memory neighbour is expected to be named only where the pace kernel feels it before the replay (the dose is in "
+    "its row). It shows only through the pace kernel, which runs in gaps: a run without gaps has no pace, and then the "
+    "slow batches stay without a proven cause.",
     "A late generator hides whatever else is wrong: no class beside `invalid-measurement` is offered.",
+    "Beyond a relaxation time of n / 100 requests there is no interval, so nothing but arithmetic can be named: a run "
+    "near saturation needs thousands of requests, and until then its answer is insufficient-evidence.",
     "With too few requests nothing is named, not even a cause that anybody could see.",
 )
 

@@ -137,9 +137,10 @@ def names(folder: Path) -> tuple[str, ...]:
 
 def trimmed(recording: Recording) -> Recording:
     """Small enough to be kept for ever: a shortened run, profiles without operators (no analysis of a run reads them,
-    and they are most of the file)."""
+    and they are most of the file), and nothing that tells one machine from its like."""
     profiles = {key: tuple(_bare(one) for one in each) for key, each in recording.profiles.items()}
-    return Recording(recording.case, shortened(recording.trace), recording.envelope, profiles)
+    envelope = msgspec.structs.replace(recording.envelope, host="", cgroup="")
+    return Recording(recording.case, shortened(recording.trace), envelope, profiles)
 
 
 def _bare(profile: CompileProfile) -> CompileProfile:

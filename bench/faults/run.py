@@ -1,7 +1,8 @@
 """Run the fault bench: python bench/faults/run.py [--faults a,b] [--seeds 5] [--seconds 15] [--out DIR] [--record DIR]
 
 Every run is kept in ``--out``. ``--again`` judges the runs that are there and replays nothing; ``--page`` writes the
-result to a Markdown file; ``--record`` keeps, of each fault, the first run that was named as expected, shortened.
+result to a Markdown file; ``--record`` keeps, of each fault, the first run that was named as expected, shortened, in
+a folder that is emptied first.
 Needs two cores: 0 for the load generator, 1 for the worker. Nothing else should run meanwhile.
 """
 
@@ -116,7 +117,9 @@ def _place(run: recorded.Recording) -> int:
 
 
 def _record(runs: Sequence[recorded.Recording], folder: Path) -> None:
-    """Of each fault the first run whose shortened form is still named as expected, and nothing beside it."""
+    """Of each fault the first run whose shortened form is still named as expected, and nothing beside it. What was in ``folder``
+    goes: runs share profiles, which must be those that they were served under."""
+    shutil.rmtree(folder, ignore_errors=True)
     for name in dict.fromkeys(run.case.fault for run in runs):
         for run in (run for run in runs if run.case.fault == name):
             short = recorded.trimmed(run)
