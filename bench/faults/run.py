@@ -2,7 +2,7 @@
 
 Every run is kept in ``--out``. ``--again`` judges the runs that are there and replays nothing; ``--page`` writes the
 result to a Markdown file; ``--record`` keeps, of each fault, the first run that was named as expected, shortened, in
-a folder that is emptied first.
+place of earlier recordings.
 Needs two cores: 0 for the load generator, 1 for the worker. Nothing else should run meanwhile.
 """
 
@@ -117,9 +117,10 @@ def _place(run: recorded.Recording) -> int:
 
 
 def _record(runs: Sequence[recorded.Recording], folder: Path) -> None:
-    """Of each fault the first run whose shortened form is still named as expected, and nothing beside it. What was in ``folder``
-    goes: runs share profiles, which must be those that they were served under."""
-    shutil.rmtree(folder, ignore_errors=True)
+    """Of each fault the first run whose shortened form is still named as expected, and nothing beside it. Earlier
+    recordings go: runs share profiles, which must be those that they were served under."""
+    for part in (recorded.RUNS, recorded.PROFILES):
+        shutil.rmtree(folder / part, ignore_errors=True)
     for name in dict.fromkeys(run.case.fault for run in runs):
         for run in (run for run in runs if run.case.fault == name):
             short = recorded.trimmed(run)
