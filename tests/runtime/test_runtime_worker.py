@@ -117,7 +117,7 @@ def test_counters_are_differences_over_a_batch() -> None:
     counters = Counters()
     assert counters.unread == {}
     before = counters.begin()
-    touched = np.ones(4 * 2**20)
+    touched = np.ones(8 * 2**20)  # 64 MiB: more than malloc ever takes from pages that it already holds
     report = counters.end(before, 7)
     counters.close()
     assert report.on_cpu_ns > 0
