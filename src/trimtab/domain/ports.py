@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
-from trimtab.domain.events import BatchReport, Command, Dispatch, Event
+from trimtab.domain.events import BatchReport, Dispatch
 from trimtab.domain.noun import EntryId, Executed, Noun, Ns
 from trimtab.domain.plan import Entry
 from trimtab.domain.profile import CompileFailure, CompileOptions, Inspection
@@ -104,16 +104,7 @@ class Service(Protocol):
         ...
 
 
-class Handler(Protocol):
-    """The serving machine, as its drivers see it."""
-
-    def handle(self, event: Event) -> list[Command]: ...
-
-
 class Progress(Protocol):
     """Where long work says how far it is. ``total`` None = unknown."""
 
     def step(self, stage: str, done: float, total: float | None, note: str = "") -> None: ...
-
-
-Rows = Iterable[Mapping[str, Any]]

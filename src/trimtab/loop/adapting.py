@@ -70,4 +70,4 @@ def _measured(ctx: Context) -> tuple[dict[Entry, CostModel], list[CompileProfile
 
 
 def _profiles(ctx: Context, plan: Plan) -> list[CompileProfile]:
-    return [profile for profile in ctx.profiles(plan) if isinstance(profile, CompileProfile)]
+    return list(ctx.compiled(plan))

@@ -11,15 +11,16 @@ from trimtab.loop import compiling, quality, runs
 from trimtab.loop.context import TUNE, Context
 
 
-def analysis(ctx: Context, trace: Trace, adaptation: Adaptation | str | None = None) -> Analysis:
-    baseline, seeds = ctx.study.baseline, ctx.study.seeds
+def analysis(ctx: Context, adaptation: Adaptation | str | None = None) -> Analysis:
+    """The analysis of the typical replay: the one whose primary metric is the median."""
+    baseline, seeds, replayed = ctx.study.baseline, ctx.study.seeds, baseline_replays(ctx)
+    typical = sorted(replayed, key=lambda trace: latency.metric_value(trace, ctx.study.sla))[len(replayed) // 2]
     tune = ctx.workload.take(ctx.slice(TUNE))
     rehearsals = [
         runs.simulated(ctx, baseline, tune, TUNE, f"simulated-{baseline.id}-{number}", seeds.simulate + number)
         for number in range(ctx.schedule.replays)
     ]
-    known, replayed = _circumstances(ctx), baseline_replays(ctx)
-    return analyse(trace, known, simulated=rehearsals, replayed=replayed, adaptation=adaptation)
+    return analyse(typical, _circumstances(ctx), simulated=rehearsals, replayed=replayed, adaptation=adaptation)
 
 
 def _circumstances(ctx: Context) -> Circumstances:
@@ -42,12 +43,7 @@ def _circumstances(ctx: Context) -> Circumstances:
     )
 
 
-def typical(ctx: Context) -> Trace:
-    """The baseline's replay whose primary metric is the median one."""
-    traces = baseline_replays(ctx)
-    return sorted(traces, key=lambda trace: latency.metric_value(trace, ctx.study.sla))[len(traces) // 2]
-
-
 def baseline_replays(ctx: Context) -> list[Trace]:
+    """The baseline on the tune slice, every fresh replay."""
     baseline = ctx.study.baseline
     return runs.in_turn(ctx, [baseline], TUNE, ctx.schedule.replays, label=TUNE, stage="replay")[baseline.id]

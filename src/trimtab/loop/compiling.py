@@ -12,10 +12,9 @@ from msgspec.structs import replace
 
 from trimtab import backends
 from trimtab.domain.noun import EntryId
-from trimtab.domain.plan import Entry, Plan, ServePolicy
-from trimtab.domain.profile import CompileProfile
+from trimtab.domain.plan import Plan, ServePolicy
 from trimtab.evidence.reference import ReferenceSet
-from trimtab.loop.context import Context, Profiles, Renamed, profile_digest
+from trimtab.loop.context import TUNE, Context, Profiles, Renamed, profile_digest
 from trimtab.loop.runs import simulated
 from trimtab.mapping.cost import CostModel
 from trimtab.retuning import moves
@@ -46,7 +45,7 @@ def profile(ctx: Context, plan: Plan) -> None:
 
 
 def _measure(ctx: Context, plan: Plan) -> Profiles:
-    budget, traffic = ctx.study.budget, ctx.workload.take(ctx.slice("tune"))
+    budget, traffic = ctx.study.budget, ctx.workload.take(ctx.slice(TUNE))
     points = grid(traffic, plan, budget.profile_points)
     return profile_plan(
         plan,
@@ -68,28 +67,31 @@ def _conditions(ctx: Context) -> dict[str, str]:
 def reference_plan(ctx: Context) -> tuple[Plan, EntryId]:
     """The plan whose ONE entry covers every shape: the baseline where it has such an entry, else a dynamic one."""
     baseline = ctx.study.baseline
-    lo = tuple(dim.lo for dim in ctx.study.dims.values())
-    hi = tuple(dim.hi for dim in ctx.study.dims.values())
+    whole = ctx.any_shape("any-shape", baseline.serve.batch.max_size)
     for entry in baseline.compile.entries:
-        if entry.kind == "dynamic" and entry.lo == lo and entry.hi == hi:
+        if (entry.kind, entry.lo, entry.hi) == (whole.kind, whole.lo, whole.hi):
             return baseline, entry.id
-    most = baseline.serve.batch.max_size
-    entry = Entry(id="any-shape", kind="dynamic", lo=lo, hi=hi, batch=(1, most))
-    spec = replace(baseline.compile, entries=(entry,), fallback=entry.id)
-    return Plan(id=REFERENCE, compile=spec, serve=ServePolicy(threads=baseline.serve.threads)), entry.id
+    spec = replace(baseline.compile, entries=(whole,), fallback=whole.id)
+    return Plan(id=REFERENCE, compile=spec, serve=ServePolicy(threads=baseline.serve.threads)), whole.id
 
 
 def candidates(ctx: Context) -> moves.Options:
-    """Every move that the study allows, "no change" first."""
+    """Every move that the study allows, "no change" first; worked out once in a run."""
+    if ctx.options is None:
+        ctx.options = _enumerate(ctx)
+    return ctx.options
+
+
+def _enumerate(ctx: Context) -> moves.Options:
     study = ctx.study
-    tune = ctx.workload.take(ctx.slice("tune"))
-    rehearsal = simulated(ctx, study.baseline, tune, "tune", "rehearsal", study.seeds.simulate)
+    tune = ctx.workload.take(ctx.slice(TUNE))
+    rehearsal = simulated(ctx, study.baseline, tune, TUNE, "rehearsal", study.seeds.simulate)
     reference, entry = reference_plan(ctx)
     known = moves.Known(
         dims=tune.dims,
         seen=moves.seen_shapes(rehearsal),
         predictor=ctx.costs(study.baseline),
-        profiles=tuple(p for p in ctx.profiles(study.baseline) if isinstance(p, CompileProfile)),
+        profiles=ctx.compiled(study.baseline),
         cost=bucket_cost(ctx.costs(reference), entry) if len(study.dims) == 1 else None,
         no_levels=_no_levels(study.baseline.compile.backend) if study.space.optimisations else "",
     )
@@ -118,8 +120,7 @@ def reference_set(ctx: Context, plans: tuple[Plan, ...]) -> ReferenceSet:
     found: ReferenceSet | None = None
     for owner in dict.fromkeys(ctx.profile_id(plan) for plan in plans):
         plan = next(p for p in plans if p.id == owner)
-        known = [p for p in ctx.profiles(plan) if isinstance(p, CompileProfile)]
-        one = ReferenceSet.from_profiles(plan.compile.entries, known, plan.serve.batch.max_size)
+        one = ReferenceSet.from_profiles(plan.compile.entries, ctx.compiled(plan), plan.serve.batch.max_size)
         found = one if found is None else found | one
     assert found is not None
     return found

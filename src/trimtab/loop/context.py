@@ -8,7 +8,8 @@ from functools import cached_property
 from pathlib import Path
 
 from trimtab import backends
-from trimtab.domain.plan import Plan
+from trimtab.domain.noun import EntryId
+from trimtab.domain.plan import Entry, Plan
 from trimtab.domain.ports import ModelFile, Payloads, Progress
 from trimtab.domain.profile import CompileFailure, CompileProfile
 from trimtab.domain.study import Study
@@ -17,6 +18,7 @@ from trimtab.errors import StudyError
 from trimtab.loop.schedule import Schedule, plan_time
 from trimtab.mapping.cost import CostModel
 from trimtab.readers.payload import payloads_of
+from trimtab.retuning.moves import Options
 from trimtab.store.codec import digest, workload_digest
 from trimtab.store.packet import Packet
 from trimtab.store.study import resolve_model
@@ -35,6 +37,8 @@ class Context:
     budget_s: float
     progress: Progress
     written: list[Path] = field(default_factory=list)
+    options: Options | None = None  # the moves that this study allows, listed once
+    _costs: dict[str, CostModel] = field(default_factory=dict)
 
     def keep(self, paths: Path | Iterable[Path]) -> None:
         """Note what a stage wrote, for its checkpoint."""
@@ -126,10 +130,26 @@ class Context:
     def profiles(self, plan: Plan) -> Profiles:
         return self.packet.read_profiles(self.profile_id(plan))
 
+    def compiled(self, plan: Plan) -> tuple[CompileProfile, ...]:
+        """Profiles of the entries of ``plan`` that compiled."""
+        return tuple(result for result in self.profiles(plan) if isinstance(result, CompileProfile))
+
+    def failed(self, plan: Plan) -> tuple[CompileFailure, ...]:
+        """Why the other entries of ``plan`` did not."""
+        return tuple(result for result in self.profiles(plan) if isinstance(result, CompileFailure))
+
     def costs(self, plan: Plan) -> CostModel:
-        """Predicted service times of ``plan``."""
-        known = [p for p in self.profiles(plan) if isinstance(p, CompileProfile)]
-        return CostModel.from_profiles(known, plan.compile.entries)
+        """Predicted service times of ``plan``: fitted once, for the profile of a plan does not change within a run."""
+        key = profile_digest(plan)
+        if key not in self._costs:
+            self._costs[key] = CostModel.from_profiles(self.compiled(plan), plan.compile.entries)
+        return self._costs[key]
+
+    def any_shape(self, entry: EntryId, most: int = 1) -> Entry:
+        """A dynamic entry that covers every shape of the study, in batches of up to ``most``."""
+        dims = self.study.dims.values()
+        lo, hi = tuple(dim.lo for dim in dims), tuple(dim.hi for dim in dims)
+        return Entry(id=entry, kind="dynamic", lo=lo, hi=hi, batch=(1, most))
 
 
 class Renamed:

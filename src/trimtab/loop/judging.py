@@ -5,10 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from trimtab.domain.figure import Figure
-from trimtab.domain.plan import Plan
 from trimtab.domain.score import Diagnosis
 from trimtab.domain.trace import Trace
-from trimtab.domain.verdict import Proposal
+from trimtab.domain.verdict import Move, Proposal
 from trimtab.loop import runs
 from trimtab.loop.context import Context
 from trimtab.retuning import arms, findings, moves, rollback
@@ -19,33 +18,40 @@ CHOICE = "choice.json"
 HELD_OUT = arms.HELD_OUT
 
 
-def matrix_of(ctx: Context) -> matrix.Matrix:
-    study, chosen = ctx.study, choice(ctx).move
-    rows = arms.slice_rows(ctx.workload, ctx.slice(HELD_OUT))
-    pairs = [] if chosen.kind == moves.NO_CHANGE else [_arms(ctx, chosen.plan)]
-    return matrix.validate(study.sla, study.guards, pairs, rows, study.seeds.bootstrap)
+Replays = dict[str, list[Trace]]
+"""Held-out traces by plan, the baseline's first; empty where nothing changes."""
 
 
-def _arms(ctx: Context, chosen: Plan) -> arms.Arms:
-    found = held_out(ctx, chosen)
-    return arms.arms_of(arms.AS_RECORDED, found[ctx.study.baseline.id], found[chosen.id])
-
-
-def held_out(ctx: Context, chosen: Plan) -> dict[str, list[Trace]]:
-    """Both plans on the held-out slice, in turn."""
-    plans = [ctx.study.baseline, chosen]
+def held_out(ctx: Context, move: Move) -> Replays:
+    """Baseline and candidate on the held-out slice, in turn."""
+    if move.kind == moves.NO_CHANGE:
+        return {}
+    plans = [ctx.study.baseline, move.plan]
     return runs.in_turn(ctx, plans, HELD_OUT, ctx.schedule.replays, label=HELD_OUT, stage="validate")
 
 
+def matrix_of(ctx: Context, replays: Replays) -> matrix.Matrix:
+    """The validation matrix of these replays."""
+    study = ctx.study
+    rows = arms.slice_rows(ctx.workload, ctx.slice(HELD_OUT))
+    pairs = [_arms(replays)] if replays else []
+    return matrix.validate(study.sla, study.guards, pairs, rows, study.seeds.bootstrap)
+
+
+def _arms(replays: Replays) -> arms.Arms:
+    baseline, candidate = replays.values()
+    return arms.arms_of(arms.AS_RECORDED, baseline, candidate)
+
+
 def choice(ctx: Context) -> Proposal:
+    """What retune chose, before anything was proven."""
     return read_json(ctx.packet.path(CHOICE), Proposal)
 
 
-def proposal(ctx: Context, draft: Proposal, cells: matrix.Matrix) -> Proposal:
+def proposal(ctx: Context, draft: Proposal, cells: matrix.Matrix, replays: Replays) -> Proposal:
     """The draft with what the held-out replays measured, and the boundary where it must be undone."""
     study, owner = ctx.study, draft.move.owner
-    healthy = _arms(ctx, draft.move.plan).candidate
-    rule = rollback.trigger(healthy, study.sla, study.seeds.bootstrap)
+    rule = rollback.trigger(_arms(replays).candidate, study.sla, study.seeds.bootstrap)
     measured: Figure | None = None if cells.primary is None else findings.cell_figure(cells.primary, "validate.json")
     return msgspec.structs.replace(
         draft,

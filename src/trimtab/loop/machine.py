@@ -7,6 +7,7 @@ from pathlib import Path
 from trimtab import backends
 from trimtab.domain.envelope import Envelope, EnvelopeCheck
 from trimtab.domain.ports import BackendInfo
+from trimtab.loop.context import backend_versions
 from trimtab.runtime import probe
 from trimtab.store.study import load_study
 
@@ -16,17 +17,9 @@ def all_backends() -> tuple[BackendInfo, ...]:
     return tuple(backends.info(name) for name in backends.names())
 
 
-def versions(names: tuple[str, ...]) -> dict[str, str]:
-    """Versions of the runtimes ``names``, flat."""
-    found: dict[str, str] = {}
-    for name in names:
-        found |= backends.info(name).versions
-    return found
-
-
 def probe_machine(study: Path | None) -> tuple[Envelope, tuple[EnvelopeCheck, ...]]:
     """The envelope and, given a study, each of its assumptions against it."""
-    envelope = probe.probe(versions=versions(backends.names()))
+    envelope = probe.probe(versions=backend_versions(backends.names()))
     if study is None:
         return envelope, ()
     return envelope, probe.check(load_study(study).envelope, envelope)

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from trimtab import backends
 from trimtab.domain.figure import Cell, Series
-from trimtab.domain.plan import CompileSpec, Entry, Plan
-from trimtab.domain.profile import CompileProfile
+from trimtab.domain.plan import CompileSpec, Plan
 from trimtab.domain.study import QualityMetric
 from trimtab.domain.verdict import CellStatus, MatrixCell
 from trimtab.evidence import quality as measure
@@ -31,9 +30,7 @@ Values = NDArray[np.float64]
 def reference_plan(ctx: Context) -> Plan:
     """One dynamic entry of the reference runtime, in the declared precision, that covers every shape."""
     quality = ctx.study.quality
-    lo = tuple(dim.lo for dim in ctx.study.dims.values())
-    hi = tuple(dim.hi for dim in ctx.study.dims.values())
-    entry = Entry(id="reference", kind="dynamic", lo=lo, hi=hi)
+    entry = ctx.any_shape("reference")
     spec = CompileSpec(backend=quality.reference, entries=(entry,), fallback=entry.id, precision=quality.precision)
     return Plan(id="reference-answers", compile=spec)
 
@@ -184,7 +181,7 @@ def _summary(ctx: Context, plan: Plan, stage: str) -> dict[str, Cell] | None:
 def executed_precision(ctx: Context, plan: Plan) -> dict[str, float]:
     """Share of profiled operator time in each precision, over the plan's entries."""
     total: dict[str, float] = {}
-    known = [p for p in ctx.profiles(plan) if isinstance(p, CompileProfile)]
+    known = ctx.compiled(plan)
     for profile in known:
         for name, share in profile.inspection.precision_share().items():
             total[name] = total.get(name, 0.0) + share / len(known)

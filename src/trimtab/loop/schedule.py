@@ -36,12 +36,6 @@ class Schedule(Noun, frozen=True, kw_only=True):
     confirmed: int
     confirming: int
 
-    @property
-    def replay_seconds(self) -> float:
-        """Traffic seconds of all replays together."""
-        tune = self.replays + (self.confirmed + 1) * self.confirming
-        return tune * self.tune_s + 2 * self.replays * self.held_out_s
-
 
 def plan_time(budget_s: float, replays: int, profiles: int, fixed_replay_s: float | None) -> Schedule:
     """Deal ``budget_s`` out. ``profiles`` = distinct compile specs; ``fixed_replay_s`` overrides the tune length."""

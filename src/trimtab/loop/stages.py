@@ -82,7 +82,7 @@ def _with_series(found: Findings, *extra: Series | None) -> Findings:
 
 
 def _require(ctx: Context, baseline: Plan) -> None:
-    failed = [result for result in ctx.profiles(baseline) if isinstance(result, CompileFailure)]
+    failed = ctx.failed(baseline)
     if failed:
         first = failed[0]
         raise ModelError(
@@ -99,9 +99,8 @@ def replay(ctx: Context) -> Findings:
 
 def attribute(ctx: Context) -> Findings:
     """R10-R19: the tail account of the typical replay, and the class that explains it."""
-    trace = analysing.typical(ctx)
-    found = analysing.analysis(ctx, trace)
-    ctx.keep(ctx.packet.write_account(trace.run.id, found.account.requests))
+    found = analysing.analysis(ctx)
+    ctx.keep(ctx.packet.write_account(found.account.run, found.account.requests))
     write_json(ctx.packet.path(DIAGNOSIS), found.diagnosis)
     ctx.keep(ctx.packet.path(DIAGNOSIS))
     said, classes = diagnose.told(found.diagnosis, DIAGNOSIS)
@@ -113,7 +112,7 @@ def score(ctx: Context) -> Findings:
     """R24: mapping accuracy, promise accuracy, predicted against measured, simulated against replayed; what adapting at
     run time would win."""
     ctx.progress.step("score", 0, None, "simulating what adapting would win")
-    return analysing.analysis(ctx, analysing.typical(ctx), adapting.simulated(ctx)).score
+    return analysing.analysis(ctx, adapting.simulated(ctx)).score
 
 
 def retune(ctx: Context) -> Findings:
@@ -154,19 +153,20 @@ def retune(ctx: Context) -> Findings:
 
 def validate(ctx: Context) -> Findings:
     """R21: baseline and candidate in turn on held-out traffic."""
-    found = findings.validate(judging.matrix_of(ctx), "traces")
-    chosen = judging.choice(ctx).move
-    if chosen.kind == moves.NO_CHANGE:
+    replays = judging.held_out(ctx, judging.choice(ctx).move)
+    found = findings.validate(judging.matrix_of(ctx, replays), "traces")
+    if not replays:
         return found
-    traces = [trace for arm in judging.held_out(ctx, chosen.plan).values() for trace in arm]
+    traces = [trace for arm in replays.values() for trace in arm]
     return _with_series(found, *latency.curves("validate.quantiles", traces, ctx.study.sla))
 
 
 def decide(ctx: Context) -> Findings:
     """R22, R36: one verdict from the cells, and the proposal with its measured effect and its way back."""
     study, draft = ctx.study, judging.choice(ctx)
-    cells, not_compared = judging.matrix_of(ctx), judging.not_compared(ctx)
-    proposal = draft if draft.move.kind == moves.NO_CHANGE else judging.proposal(ctx, draft, cells)
+    replays, not_compared = judging.held_out(ctx, draft.move), judging.not_compared(ctx)
+    cells = judging.matrix_of(ctx, replays)
+    proposal = judging.proposal(ctx, draft, cells, replays) if replays else draft
     case = ruling.Case(
         move=draft.move,
         baseline=study.baseline.id,

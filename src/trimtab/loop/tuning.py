@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trimtab.domain.plan import Plan
-from trimtab.domain.profile import CompileFailure, CompileProfile
 from trimtab.domain.trace import Trace
 from trimtab.domain.verdict import Move
 from trimtab.domain.workload import Workload
@@ -24,22 +23,17 @@ def charged(ctx: Context, move: Move) -> Move:
     """The move with what compiling it really took, if it compiles something that the baseline does not."""
     if ctx.profile_id(move.plan) == ctx.profile_id(ctx.study.baseline):
         return move
-    known = [p for p in ctx.profiles(move.plan) if isinstance(p, CompileProfile)]
-    return moves.charge(move, known)
+    return moves.charge(move, ctx.compiled(move.plan))
 
 
 def confirming_replays(ctx: Context, plans: Sequence[Plan]) -> dict[str, Sequence[Floats] | str]:
     """Latencies of each plan on the tune slice, in turn; or why a plan could not be replayed."""
-    runnable = [each for each in plans if not _failures(ctx, each)]
+    runnable = [each for each in plans if not ctx.failed(each)]
     found = runs.in_turn(ctx, runnable, TUNE, ctx.schedule.confirming, label="confirm", stage="retune")
     replays: dict[str, Sequence[Floats] | str] = {
         name: [latency.latencies(trace, ctx.study.sla) for trace in traces] for name, traces in found.items()
     }
     return {each.id: "an entry does not compile" for each in plans} | replays
-
-
-def _failures(ctx: Context, each: Plan) -> bool:
-    return any(isinstance(result, CompileFailure) for result in ctx.profiles(each))
 
 
 def fits(ctx: Context, tune: Workload) -> tuple[buckets.BucketFit, ...]:
