@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "evidence"))  # the
 from account_cases import Scene, poisson, simulate
 
 from trimtab.domain.account import CAUSES
-from trimtab.evidence.attribute import build
+from trimtab.evidence.attribute.account import build
 
 MS = 1_000_000
 LIMIT_S, LIMIT_GIB, LIMIT_REQUESTS = 15.0, 1.2, 1_000_000

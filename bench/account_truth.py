@@ -28,7 +28,7 @@ from account_cases import Scene, poisson, simulate
 
 from trimtab.domain.account import CAUSES, OWN_OF_CAUSE, Account
 from trimtab.domain.trace import Trace
-from trimtab.evidence.attribute import build
+from trimtab.evidence.attribute.account import build
 
 MS = 1_000_000
 LIMITS = {"total": 2.0, "cause": 4.0, "gain": 6.0}

@@ -15,7 +15,7 @@ from trimtab.domain.ports import BackendFactory
 from trimtab.domain.score import ClassId
 from trimtab.domain.trace import RunInfo, Trace
 from trimtab.domain.workload import Workload
-from trimtab.evidence.symptoms import PACE_SHIFT
+from trimtab.evidence.classify.symptoms import PACE_SHIFT
 from trimtab.mapping.route import Router
 from trimtab.runtime import probe
 from trimtab.runtime.replay import ReplayRequest, replay

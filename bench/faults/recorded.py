@@ -20,8 +20,8 @@ from trimtab.domain.score import ClassId
 from trimtab.domain.study import Sla
 from trimtab.domain.trace import Table, Trace
 from trimtab.evidence.analysis import Analysis, Circumstances, analyse
-from trimtab.evidence.batches import Yardstick
-from trimtab.evidence.reference import ReferenceSet
+from trimtab.evidence.score.batches import Yardstick
+from trimtab.evidence.score.reference import ReferenceSet
 from trimtab.mapping.cost import CostModel
 from trimtab.store.codec import digest, read_json, read_trace, write_json, write_trace
 

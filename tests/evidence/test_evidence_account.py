@@ -23,7 +23,7 @@ from trimtab.domain.trace import (
     empty,
 )
 from trimtab.errors import DataError
-from trimtab.evidence.attribute import account, build
+from trimtab.evidence.attribute.account import account, build
 
 FLAT = Formula(fixed=8, slope=0)
 

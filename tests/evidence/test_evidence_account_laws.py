@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from trimtab.domain.account import CAUSES, INHERITED, PARTS, Account
 from trimtab.domain.trace import Table, Trace
-from trimtab.evidence.attribute import build
+from trimtab.evidence.attribute.account import build
 
 WORK = ("padding", "premium", "interference", "off_core", "cold", "dispatch")
 SETS = {

@@ -12,7 +12,7 @@ from trimtab.domain.events import BatchReport, Dispatch, Event, Occupied, Releas
 from trimtab.domain.plan import BatchPolicy, CompileSpec, Entry, Plan, ServePolicy
 from trimtab.domain.trace import RunInfo, Trace
 from trimtab.domain.workload import Provenance, Workload
-from trimtab.evidence.attribute import account
+from trimtab.evidence.attribute.account import account
 from trimtab.mapping.route import Router
 from trimtab.serving.simulate import Startup, simulate
 

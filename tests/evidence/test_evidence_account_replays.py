@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trimtab.evidence._replays import connected, interrupted, many, one, overlapping, ranked, two
-from trimtab.evidence._split import Members, apportion, muldiv
+from trimtab.evidence.attribute.replays import connected, interrupted, many, one, overlapping, ranked, two
+from trimtab.evidence.attribute.split import Members, apportion, muldiv
 
 BIG = st.integers(0, 2**59)
 

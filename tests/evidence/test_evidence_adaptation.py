@@ -9,11 +9,11 @@ from evidence_cases import SLA, Line, Ran, dynamic, trace
 from trimtab.domain.figure import Findings
 from trimtab.domain.study import Sla
 from trimtab.domain.trace import Trace
-from trimtab.evidence import score
-from trimtab.evidence.adaptation import Adaptation, Shift, window_values
-from trimtab.evidence.batches import Yardstick
-from trimtab.evidence.floor import Floor, aa_floor
-from trimtab.evidence.reference import ReferenceSet
+from trimtab.evidence.score import accuracy as score
+from trimtab.evidence.score.adaptation import Adaptation, Shift, window_values
+from trimtab.evidence.score.batches import Yardstick
+from trimtab.evidence.score.reference import ReferenceSet
+from trimtab.evidence.stats.floor import Floor, aa_floor
 
 LINE = Line(fixed=1.0, slope=0.01)
 STICK = Yardstick(LINE, LINE, "ref", ReferenceSet((dynamic("ref", batch=(1, 1)),), LINE, 1))

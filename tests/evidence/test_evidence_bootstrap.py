@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trimtab.domain.trace import RunInfo
-from trimtab.evidence import bootstrap, floor
-from trimtab.evidence.stats import quantile
+from trimtab.evidence.stats import bootstrap, floor
+from trimtab.evidence.stats.quantiles import quantile
 
 
 def rng(seed: int = 1) -> np.random.Generator:

@@ -13,16 +13,16 @@ from trimtab.domain.figure import Figure, Interval
 from trimtab.domain.score import CLASS_OWNERS, Diagnosis
 from trimtab.domain.study import Sla
 from trimtab.domain.trace import SAMPLE_COLUMNS, Table, empty
-from trimtab.evidence import facts as observed
-from trimtab.evidence import tail
-from trimtab.evidence.attribute import account
-from trimtab.evidence.batches import Yardstick, measure
-from trimtab.evidence.classify import Case, Effect, Shift, Suspect, classify, whole_shift
-from trimtab.evidence.diagnose import diagnose, fits, sla_met, told
-from trimtab.evidence.gates import Gate
+from trimtab.evidence.attribute import tail
+from trimtab.evidence.attribute.account import account
+from trimtab.evidence.classify import facts as observed
+from trimtab.evidence.classify.classes import Case, Effect, Shift, Suspect, classify, whole_shift
+from trimtab.evidence.classify.diagnose import diagnose, fits, sla_met, told
+from trimtab.evidence.classify.gates import Gate
+from trimtab.evidence.classify.symptoms import Facts, defects, suspects
 from trimtab.evidence.latency import latencies, metric_value
-from trimtab.evidence.reference import ReferenceSet
-from trimtab.evidence.symptoms import Facts, defects, suspects
+from trimtab.evidence.score.batches import Yardstick, measure
+from trimtab.evidence.score.reference import ReferenceSet
 
 PASSED = Gate("load-generator", True, "on time", ())
 LATE = Gate("load-generator", False, "issue rate 77 % of the offered one", (), "give the driver a core")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from account_cases import Formula, Scene, simulate
 
-from trimtab.evidence.attribute import build
+from trimtab.evidence.attribute.account import build
 from trimtab.evidence.fairness import fairness
 
 MS = 1_000_000

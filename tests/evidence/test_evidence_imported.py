@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trimtab.errors import DataError
-from trimtab.evidence._crowd import backlog, waits
-from trimtab.evidence._expected import expected
-from trimtab.evidence._imported_facts import _steps
-from trimtab.evidence._recorded import Calls, calls
-from trimtab.evidence._warm import learn
-from trimtab.evidence.imported import METHOD, diagnose
+from trimtab.evidence.imported._crowd import backlog, waits
+from trimtab.evidence.imported._expected import expected
+from trimtab.evidence.imported._facts import _steps
+from trimtab.evidence.imported._warm import learn
+from trimtab.evidence.imported.diagnose import METHOD, diagnose
+from trimtab.evidence.imported.recorded import Calls, calls
 from trimtab.readers.table import read_requests
 
 

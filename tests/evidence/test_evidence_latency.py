@@ -11,7 +11,7 @@ from evidence_cases import SLA, Ran, trace
 from trimtab.domain.study import Sla
 from trimtab.domain.trace import SAMPLE_COLUMNS, Table, Trace, empty
 from trimtab.evidence import latency
-from trimtab.evidence.gates import Gate, gates
+from trimtab.evidence.classify.gates import Gate, gates
 
 
 def ladder(n: int = 200, stretch: float = 1.0, gap: float = 20.0, **info: object) -> Trace:

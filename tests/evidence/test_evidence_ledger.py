@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from trimtab.domain.figure import Series
 from trimtab.domain.trace import Trace
-from trimtab.evidence import score
-from trimtab.evidence._figures import Desk
-from trimtab.evidence.batches import Yardstick, measure
-from trimtab.evidence.ledger import ledger
-from trimtab.evidence.reference import ReferenceSet
+from trimtab.evidence.figures import Desk
+from trimtab.evidence.score import accuracy as score
+from trimtab.evidence.score.batches import Yardstick, measure
+from trimtab.evidence.score.ledger import ledger
+from trimtab.evidence.score.reference import ReferenceSet
 
 LINE = Line(fixed=1.0, slope=0.01)
 STICK = Yardstick(LINE, LINE, "ref", ReferenceSet((dynamic("ref", batch=(1, 1)),), LINE, 1))

@@ -12,13 +12,15 @@ from evidence_cases import Line, Ran, Silent, dynamic, trace
 from trimtab.domain.figure import Interval
 from trimtab.domain.score import LOSS_CAUSES
 from trimtab.domain.study import Sla
-from trimtab.evidence import gain, latency, stats
-from trimtab.evidence._figures import Desk
-from trimtab.evidence.batches import Yardstick, coverage, measure, share_of
-from trimtab.evidence.floor import aa_floor
-from trimtab.evidence.ledger import ledger
-from trimtab.evidence.reference import ReferenceSet
-from trimtab.evidence.symptoms import Facts, suspects
+from trimtab.evidence import latency
+from trimtab.evidence.classify.symptoms import Facts, suspects
+from trimtab.evidence.figures import Desk
+from trimtab.evidence.score import gain
+from trimtab.evidence.score.batches import Yardstick, coverage, measure, share_of
+from trimtab.evidence.score.ledger import ledger
+from trimtab.evidence.score.reference import ReferenceSet
+from trimtab.evidence.stats import quantiles as stats
+from trimtab.evidence.stats.floor import aa_floor
 
 PAGE = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text()
 

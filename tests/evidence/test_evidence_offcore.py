@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from trimtab.domain.trace import BATCH_COLUMNS, Table, empty
-from trimtab.evidence._offcore import off_core
+from trimtab.evidence.attribute.offcore import off_core
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from trimtab.domain.figure import Figure, Interval
 from trimtab.domain.score import LOSS_CAUSES, Score
 from trimtab.domain.trace import Trace
-from trimtab.evidence import gain, score
-from trimtab.evidence.batches import Batches, Yardstick, coverage, measure
-from trimtab.evidence.floor import aa_floor
-from trimtab.evidence.interpret import interpret
-from trimtab.evidence.reference import ReferenceSet, cheapest, halves
+from trimtab.evidence.score import accuracy as score
+from trimtab.evidence.score import gain
+from trimtab.evidence.score.batches import Batches, Yardstick, coverage, measure
+from trimtab.evidence.score.interpret import interpret
+from trimtab.evidence.score.reference import ReferenceSet, cheapest, halves
+from trimtab.evidence.stats.floor import aa_floor
 
 LINE = Line(fixed=1.0, slope=0.01)  # a width of 100 takes 2 ms alone
 ALONE = ReferenceSet((dynamic("ref", batch=(1, 1)),), LINE, 1)

@@ -10,7 +10,7 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trimtab.evidence import stats
+from trimtab.evidence.stats import quantiles as stats
 
 finite = st.floats(-1e6, 1e6)
 samples = st.lists(finite, min_size=1, max_size=60)

@@ -14,9 +14,9 @@ from trimtab.domain.events import ERROR_KINDS
 from trimtab.domain.figure import Findings
 from trimtab.domain.trace import Trace
 from trimtab.errors import DataError
-from trimtab.evidence._tail_sets import LABELS, OWNERS, WORDS, inherited, latencies, own, tail_set, typical_rows
-from trimtab.evidence._tail_words import ms
-from trimtab.evidence.attribute import build, findings, story
+from trimtab.evidence.attribute._words import ms
+from trimtab.evidence.attribute.account import build, findings, story
+from trimtab.evidence.attribute.sets import LABELS, OWNERS, WORDS, inherited, latencies, own, tail_set, typical_rows
 
 MS = 1_000_000
 FLAT = Formula(fixed=8 * MS, slope=0)

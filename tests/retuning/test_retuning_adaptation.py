@@ -19,7 +19,7 @@ from trimtab.domain.study import Sla
 from trimtab.domain.trace import MARK_KINDS, RunInfo, Trace
 from trimtab.domain.workload import Provenance, Workload
 from trimtab.errors import StudyError
-from trimtab.evidence.adaptation import Adaptation
+from trimtab.evidence.score.adaptation import Adaptation
 from trimtab.mapping.cost import CostModel
 from trimtab.retuning import adaptation
 from trimtab.retuning._shifting import ShiftingMachine

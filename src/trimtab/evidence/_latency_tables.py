@@ -14,9 +14,9 @@ from trimtab.domain.events import ERROR_KINDS
 from trimtab.domain.figure import Series
 from trimtab.domain.study import Sla
 from trimtab.domain.trace import Trace
-from trimtab.evidence._figures import MS, NS_MS, series
-from trimtab.evidence._offcore import off_core
-from trimtab.evidence.stats import Floats, quantile, rank
+from trimtab.evidence.attribute.offcore import off_core
+from trimtab.evidence.figures import MS, NS_MS, series
+from trimtab.evidence.stats.quantiles import Floats, quantile, rank
 
 WINDOW = 200
 MAX_WINDOWS = 48

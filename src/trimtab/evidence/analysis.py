@@ -18,11 +18,14 @@ from trimtab.domain.plan import Plan
 from trimtab.domain.score import Diagnosis
 from trimtab.domain.study import Sla
 from trimtab.domain.trace import Trace
-from trimtab.evidence import attribute, diagnose, facts, score, tail
-from trimtab.evidence.adaptation import Adaptation
-from trimtab.evidence.batches import Yardstick, measure
-from trimtab.evidence.classify import Shift
+from trimtab.evidence.attribute import account as accounts
+from trimtab.evidence.attribute import tail
+from trimtab.evidence.classify import diagnose, facts
+from trimtab.evidence.classify.classes import Shift
 from trimtab.evidence.policy import policy
+from trimtab.evidence.score import accuracy
+from trimtab.evidence.score.adaptation import Adaptation
+from trimtab.evidence.score.batches import Yardstick, measure
 
 PRIMARY_TAILS = {"p50": "p95", "p95": "p95", "p99": "p99", "goodput": "p95"}
 """The tail that a diagnosis looks at, by primary metric."""
@@ -67,9 +70,9 @@ def analyse(
     """Account, tail, score and diagnosis of ``trace``. ``simulated`` and ``replayed`` runs of the same plan on the same
     arrivals are set beside each other in the score; ``adaptation`` says what adapting would win."""
     stick = known.yardstick
-    account = attribute.account(trace, stick.promise, stick.reference, stick.reference_entry, known.plan)
+    account = accounts.account(trace, stick.promise, stick.reference, stick.reference_entry, known.plan)
     tails = _with_policy(tail.findings(account, trace, known.seed), account, trace, known)
-    scored = score.findings(
+    scored = accuracy.findings(
         trace,
         stick,
         known.sla,

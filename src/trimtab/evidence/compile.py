@@ -23,9 +23,9 @@ from trimtab.domain.plan import Precision
 from trimtab.domain.profile import CompileFailure, CompileProfile, ShapeTiming
 from trimtab.domain.study import QualitySpec
 from trimtab.evidence import fusion
-from trimtab.evidence._figures import NS_MS, Desk, percent, series
 from trimtab.evidence._latency_tables import table
-from trimtab.evidence.stats import beta_interval, quantile
+from trimtab.evidence.figures import NS_MS, Desk, percent, series
+from trimtab.evidence.stats.quantiles import beta_interval, quantile
 
 MIB = 2**20
 MINOR_SHARE = 0.05

@@ -21,12 +21,12 @@ from trimtab.domain.account import Account
 from trimtab.domain.figure import Finding, Series
 from trimtab.domain.noun import NEVER
 from trimtab.domain.trace import Trace
-from trimtab.evidence._cuts import batch_ends
-from trimtab.evidence._figures import NS_MS, Desk, percent, series
 from trimtab.evidence._latency_tables import table
-from trimtab.evidence._offcore import off_core
-from trimtab.evidence._tail_sets import latencies
-from trimtab.evidence.stats import jain, quantile, worst_to_best
+from trimtab.evidence.attribute.cuts import batch_ends
+from trimtab.evidence.attribute.offcore import off_core
+from trimtab.evidence.attribute.sets import latencies
+from trimtab.evidence.figures import NS_MS, Desk, percent, series
+from trimtab.evidence.stats.quantiles import jain, quantile, worst_to_best
 
 FEWEST = 20
 UNEVEN = 0.8

@@ -23,9 +23,9 @@ from typing import Any
 from trimtab.domain.figure import Finding, Series
 from trimtab.domain.noun import Executed
 from trimtab.domain.profile import CompileProfile, ShapeTiming
-from trimtab.evidence._figures import NS_MS, percent, series
 from trimtab.evidence._latency_tables import table
-from trimtab.evidence.stats import beta_interval, quantile
+from trimtab.evidence.figures import NS_MS, percent, series
+from trimtab.evidence.stats.quantiles import beta_interval, quantile
 
 MIB = 2**20
 UNITS = {"warm": "ms", "warm_lo": "ms", "warm_hi": "ms", "peak": "MiB", "memory": "MiB", "compile": "ms"}

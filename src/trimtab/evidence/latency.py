@@ -6,7 +6,7 @@ latency = done - SCHEDULED. Failed, rejected and unfinished requests are +inf, a
 study's deadline; each counts as a miss. miss rate = share of requests above the SLA's bound; goodput = its complement.
 A percentile of one run is printed as "this run", without an interval: latencies of a queue are not independent. From
 at least 5 fresh replays the median over replays has the order-statistic interval, because replays are independent.
-The A/A floor is the set of differences between replays of the same plan (:mod:`trimtab.evidence.floor`).
+The A/A floor is the set of differences between replays of the same plan (:mod:`trimtab.evidence.stats.floor`).
 
 Limits: windows over time hold at least 200 requests and show p95 and miss rate only; p99 is for whole runs.
 """
@@ -25,11 +25,11 @@ from trimtab.domain.figure import Figure, Finding, Findings, Interval, Series
 from trimtab.domain.study import Sla
 from trimtab.domain.trace import Trace
 from trimtab.evidence import _latency_tables as tables
-from trimtab.evidence._figures import MS, NS_MS, Desk, percent
-from trimtab.evidence._offcore import off_core
-from trimtab.evidence.floor import Floor, aa_floor
-from trimtab.evidence.gates import gates
-from trimtab.evidence.stats import Floats, effective_samples, order_ranks, quantile, tail_text
+from trimtab.evidence.attribute.offcore import off_core
+from trimtab.evidence.classify.gates import gates
+from trimtab.evidence.figures import MS, NS_MS, Desk, percent
+from trimtab.evidence.stats.floor import Floor, aa_floor
+from trimtab.evidence.stats.quantiles import Floats, effective_samples, order_ranks, quantile, tail_text
 
 PERCENTILES: dict[str, float] = {"p50": 0.50, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
 MIN_REPLAYS = 5

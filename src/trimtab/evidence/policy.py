@@ -29,12 +29,12 @@ from trimtab.domain.figure import Finding, Series
 from trimtab.domain.plan import Plan
 from trimtab.domain.ports import Predictor
 from trimtab.domain.trace import Trace
-from trimtab.evidence._figures import NS_MS, Desk, series
 from trimtab.evidence._latency_tables import table
-from trimtab.evidence._parts import look_up
-from trimtab.evidence._split import Int, batch_rows
-from trimtab.evidence.batches import Bool
-from trimtab.evidence.bootstrap import paired_difference
+from trimtab.evidence.attribute.parts import look_up
+from trimtab.evidence.attribute.split import Int, batch_rows
+from trimtab.evidence.figures import NS_MS, Desk, series
+from trimtab.evidence.score.batches import Bool
+from trimtab.evidence.stats.bootstrap import paired_difference
 
 Row = dict[str, Any]
 

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from trimtab.domain.figure import Finding, Findings, Series
 from trimtab.domain.workload import Slice, Workload
-from trimtab.evidence._figures import Desk, percent, series
+from trimtab.evidence.figures import Desk, percent, series
 
 ARTIFACT = "workload.parquet"
 _SECOND = 1_000_000_000

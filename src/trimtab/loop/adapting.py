@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from trimtab.domain.plan import Entry, Plan
 from trimtab.domain.profile import CompileProfile
-from trimtab.evidence.adaptation import Adaptation
+from trimtab.evidence.score.adaptation import Adaptation
 from trimtab.loop import compiling, runs
 from trimtab.loop.context import TUNE, Context
 from trimtab.mapping.cost import CostModel

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from trimtab.domain.trace import Trace
 from trimtab.evidence import latency
-from trimtab.evidence.adaptation import Adaptation
 from trimtab.evidence.analysis import Analysis, Circumstances, analyse
-from trimtab.evidence.batches import Yardstick
+from trimtab.evidence.score.adaptation import Adaptation
+from trimtab.evidence.score.batches import Yardstick
 from trimtab.loop import compiling, quality, runs
 from trimtab.loop.context import TUNE, Context
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from trimtab import backends
 from trimtab.domain.noun import EntryId
 from trimtab.domain.plan import Plan, ServePolicy
-from trimtab.evidence.reference import ReferenceSet
+from trimtab.evidence.score.reference import ReferenceSet
 from trimtab.loop.context import TUNE, Context, Profiles, Renamed, profile_digest
 from trimtab.loop.runs import simulated
 from trimtab.mapping.cost import CostModel

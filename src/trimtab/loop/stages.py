@@ -20,7 +20,8 @@ from trimtab.domain.trace import Trace
 from trimtab.domain.verdict import Proposal
 from trimtab.errors import ModelError
 from trimtab.evidence import compile as compiled
-from trimtab.evidence import diagnose, latency, traffic
+from trimtab.evidence import latency, traffic
+from trimtab.evidence.classify import diagnose
 from trimtab.loop import adapting, analysing, compiling, judging, quality, runs, tuning
 from trimtab.loop import envelope as envelope_words
 from trimtab.loop.context import TUNE, Context

@@ -14,7 +14,7 @@ from trimtab.domain.imported import NUMBERS, TEXTS, ReadReport
 from trimtab.domain.score import Diagnosis
 from trimtab.domain.study import Sla
 from trimtab.errors import UsageError
-from trimtab.evidence.imported import diagnose
+from trimtab.evidence.imported.diagnose import diagnose
 from trimtab.readers.table import read_requests
 
 _MS = {"s": 1e3, "ms": 1.0, "us": 1e-3}

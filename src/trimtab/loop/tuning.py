@@ -9,7 +9,7 @@ from trimtab.domain.trace import Trace
 from trimtab.domain.verdict import Move
 from trimtab.domain.workload import Workload
 from trimtab.evidence import latency
-from trimtab.evidence.stats import Floats
+from trimtab.evidence.stats.quantiles import Floats
 from trimtab.loop import compiling, runs
 from trimtab.loop.context import TUNE, Context
 from trimtab.mapping import buckets

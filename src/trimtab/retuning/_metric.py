@@ -15,9 +15,9 @@ import numpy as np
 from trimtab.domain.figure import Interval
 from trimtab.domain.study import Sla
 from trimtab.errors import StudyError
-from trimtab.evidence.bootstrap import Comparison, paired_mean, paired_quantile
-from trimtab.evidence.floor import Floor, aa_floor
-from trimtab.evidence.stats import Floats, quantile, relaxation_requests
+from trimtab.evidence.stats.bootstrap import Comparison, paired_mean, paired_quantile
+from trimtab.evidence.stats.floor import Floor, aa_floor
+from trimtab.evidence.stats.quantiles import Floats, quantile, relaxation_requests
 
 QUANTILES: dict[str, float] = {"p50": 0.50, "p95": 0.95, "p99": 0.99}
 SHARES = ("goodput", "miss")

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from trimtab.domain.study import Sla
 from trimtab.domain.verdict import CellRole, CellStatus, MatrixCell
-from trimtab.evidence.floor import Floor
-from trimtab.evidence.stats import Floats, effective_samples, requests_needed
+from trimtab.evidence.stats.floor import Floor
+from trimtab.evidence.stats.quantiles import Floats, effective_samples, requests_needed
 from trimtab.retuning import _metric as metric
 from trimtab.retuning.arms import Arms
 

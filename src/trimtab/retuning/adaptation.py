@@ -45,10 +45,10 @@ from trimtab.domain.profile import CompileProfile
 from trimtab.domain.study import Sla
 from trimtab.domain.trace import RunInfo, Trace
 from trimtab.domain.workload import Workload
-from trimtab.evidence.adaptation import Adaptation, Shift, window_values, windows
-from trimtab.evidence.floor import MIN_REPLAYS, aa_floor
-from trimtab.evidence.gain import clairvoyant
 from trimtab.evidence.latency import metric_value
+from trimtab.evidence.score.adaptation import Adaptation, Shift, window_values, windows
+from trimtab.evidence.score.gain import clairvoyant
+from trimtab.evidence.stats.floor import MIN_REPLAYS, aa_floor
 from trimtab.mapping import buckets
 from trimtab.mapping.cost import CostModel, ProfileService
 from trimtab.retuning._change import refit

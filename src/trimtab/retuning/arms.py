@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from trimtab.domain.trace import RunInfo, Trace
 from trimtab.domain.workload import Slice, Workload
-from trimtab.evidence.floor import incomparable
-from trimtab.evidence.stats import Floats
+from trimtab.evidence.stats.floor import incomparable
+from trimtab.evidence.stats.quantiles import Floats
 
 HELD_OUT = "held-out"
 AS_RECORDED = "normal"

@@ -22,7 +22,7 @@ import numpy as np
 from trimtab.domain.figure import Figure
 from trimtab.domain.study import Sla
 from trimtab.domain.verdict import Move, Rejected
-from trimtab.evidence.stats import Floats
+from trimtab.evidence.stats.quantiles import Floats
 from trimtab.retuning import _metric as metric
 from trimtab.retuning._change import NO_CHANGE
 from trimtab.retuning.search import Simulated, simulated_figure, why_not

@@ -24,8 +24,8 @@ import numpy as np
 from trimtab.domain.noun import Ns
 from trimtab.domain.study import Sla
 from trimtab.domain.verdict import ROLE_TITLES, Role
-from trimtab.evidence.bootstrap import block_length
-from trimtab.evidence.stats import Floats, relaxation_requests
+from trimtab.evidence.stats.bootstrap import block_length
+from trimtab.evidence.stats.quantiles import Floats, relaxation_requests
 
 WINDOW = 100
 """Arrivals in one window, at least."""

@@ -30,7 +30,7 @@ from trimtab.domain.trace import Trace
 from trimtab.domain.verdict import Move
 from trimtab.domain.workload import Workload
 from trimtab.errors import TrimtabError
-from trimtab.evidence.stats import quantile
+from trimtab.evidence.stats.quantiles import quantile
 from trimtab.retuning import _metric as metric
 from trimtab.retuning._change import NO_CHANGE
 

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from trimtab.domain.figure import Interval
 from trimtab.domain.study import Guard, Sla
 from trimtab.domain.verdict import CellStatus, MatrixCell
-from trimtab.evidence.stats import holm
+from trimtab.evidence.stats.quantiles import holm
 from trimtab.retuning import _metric as metric
 from trimtab.retuning._weigh import Bench, Weighed
 from trimtab.retuning.arms import AS_RECORDED, CONDITIONS, HELD_OUT, Arms

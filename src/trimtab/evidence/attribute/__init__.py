@@ -1,0 +1,1 @@
+"""PURE: the tail account: every latency over causes, own and inherited, and what owns the p95 and p99 sets."""

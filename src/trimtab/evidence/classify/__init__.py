@@ -1,0 +1,1 @@
+"""PURE: from a run to the class that is proven, or to "insufficient evidence"."""

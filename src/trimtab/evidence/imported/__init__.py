@@ -1,0 +1,1 @@
+"""PURE: the diagnosis of a table of requests that another system recorded."""

@@ -1,0 +1,210 @@
+"""Who was in front: occupancy while requests waited, and what each cause's removal would give back to those behind.
+
+Theory. A call occupies a worker from ``begin`` for its run time. The number of workers is a given one, else the
+distinct recorded ones, else what was seen: the larger of the usual concurrency while requests waited and the
+concurrency that is exceeded in at most 5 % of busy time; a worker that was never used is not seen. Waiting while the
+own worker was busy is *busy wait*, while another was free besides *elsewhere*, while the own one was free *idle wait*.
+
+As in the tail account: w(S) is the wait in a first come, first served queue in which only the causes
+in S exist. A cause that is removed alone gives back busy wait x max(0, w(all) - w(all less k)) / w(all); capacity is
+w(none), what useful work alone makes others wait. Where w(all) is 0 the wait is not modelled.
+
+Times that are whole milliseconds (or microseconds, or seconds) overlap and leave gaps by rounding: to count workers,
+runs are cut by one and a half of that unit at each end; to find idle time, lengthened by it.
+
+Limits. Batches do not re-form; a batch is its members' equal shares of its run. The order of service is taken to be
+that of arrival.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from trimtab.domain.noun import NEVER
+from trimtab.evidence.attribute.replays import Queue
+from trimtab.evidence.imported.recorded import Calls
+from trimtab.evidence.stats.quantiles import Floats
+
+RARE = 0.05
+MOST_WORKERS = 256
+
+
+class Waits(msgspec.Struct, frozen=True):
+    """Waiting of each call, float64 ns: ``busy`` + ``idle`` = its queue; ``elsewhere`` lies within busy.
+
+    ``workers`` 0 = not known; ``seen`` = they were counted from the run and may be too few.
+    """
+
+    busy: Floats
+    idle: Floats
+    elsewhere: Floats
+    workers: int
+    seen: bool
+
+
+def waits(given: Calls, workers: int) -> Waits:
+    """The queue of every call, cut by who was busy meanwhile; ``workers`` 0 = count them."""
+    nothing = np.zeros(given.latency.size)
+    wait = np.nan_to_num(given.queue)
+    if given.derived or not np.isfinite(given.queue).any():
+        return Waits(nothing, nothing, nothing, workers, False)
+    grain = 1.5 * _unit(given)
+    spans = _spans(given, grain)
+    named = np.unique(given.worker[given.worker != NEVER])
+    if 1 < named.size <= MOST_WORKERS and np.all(given.worker != NEVER):
+        return _named(given, wait, named, max(workers, named.size), grain)
+    count = _Level(*spans)
+    known = max(workers, int(named.size))
+    many = known or _seen(_Level(*_spans(given, -grain)), given, wait)
+    free = count.below(many, given.begin) - count.below(many, given.begin - wait)
+    idle = np.minimum(np.maximum(free, 0.0), wait)
+    return Waits(wait - idle, idle, nothing, many, not known)
+
+
+def _spans(given: Calls, wider: float) -> tuple[Floats, Floats]:
+    """Begin and end of each batch's run, moved apart by ``wider`` at each end."""
+    heads = given.head & np.isfinite(given.run)
+    begin, run = given.begin[heads], given.run[heads]
+    by = np.maximum(wider, -0.49 * run)
+    return begin - by, begin + run + by
+
+
+def _unit(given: Calls) -> float:
+    """The unit in which times were rounded, ns: 0 unless all of them are whole seconds, ms or us."""
+    told = np.concatenate([given.begin, given.run[np.isfinite(given.run)]])
+    for unit in (1e9, 1e6, 1e3):
+        if told.size and np.all(told % unit == 0):
+            return unit
+    return 0.0
+
+
+def _named(given: Calls, wait: Floats, named: NDArray[np.int64], workers: int, grain: float) -> Waits:
+    """The cut where each call says its worker."""
+    heads = given.head & np.isfinite(given.run)
+    idle, elsewhere = np.zeros(wait.size), np.zeros(wait.size)
+    whole = _Level(*_spans(given, grain))
+    for worker in named:
+        rows = np.flatnonzero(given.worker == worker)
+        mine = heads & (given.worker == worker)
+        own = _Level(given.begin[mine] - grain, given.begin[mine] + given.run[mine] + grain)
+        till, from_ = given.begin[rows], given.begin[rows] - wait[rows]
+        idle[rows] = np.clip(own.below(1, till) - own.below(1, from_), 0.0, wait[rows])
+        short = np.clip(whole.below(workers, till) - whole.below(workers, from_), 0.0, wait[rows])
+        elsewhere[rows] = np.maximum(short - idle[rows], 0.0)
+    return Waits(wait - idle, idle, elsewhere, workers, False)
+
+
+def _seen(count: _Level, given: Calls, wait: Floats) -> int:
+    """How many workers there seem to be."""
+    usual = count.exceeded_rarely()
+    rows = np.flatnonzero(wait > 0)
+    if not rows.size:
+        return max(usual, 1)
+    middle = given.begin[rows] - wait[rows] / 2
+    return max(usual, int(np.median(count.at(middle))), 1)
+
+
+class _Level:
+    """How many spans cover each instant."""
+
+    def __init__(self, start: Floats, end: Floats) -> None:
+        edges = np.concatenate((start, end))
+        steps = np.concatenate((np.ones(start.size), -np.ones(end.size)))
+        order = np.argsort(edges, kind="stable")
+        self._at = edges[order]
+        self._level = np.cumsum(steps[order])
+        self._length = np.diff(self._at, append=self._at[-1] if self._at.size else 0.0)
+
+    def at(self, t: Floats) -> Floats:
+        place = np.searchsorted(self._at, t, side="right") - 1
+        return np.where(place >= 0, self._level[np.maximum(place, 0)], 0.0)
+
+    def exceeded_rarely(self) -> int:
+        """The smallest level that is exceeded in at most 5 % of busy time."""
+        spent = np.bincount(np.maximum(self._level, 0).astype(np.int64), weights=self._length)
+        above = np.cumsum(spent[::-1])[::-1]  # above[k] = time at level k or more
+        allowed = RARE * float(spent[1:].sum())
+        return int(np.argmax(np.append(above, 0.0)[1:] <= allowed)) if spent.size > 1 else 1
+
+    def below(self, level: int, t: Floats) -> Floats:
+        """Time from before the first edge to each ``t`` during which fewer than ``level`` spans covered it."""
+        if not self._at.size:
+            return t
+        under = self._level < level
+        total = np.concatenate(([0.0], np.cumsum(np.where(under, self._length, 0.0))))
+        place = np.searchsorted(self._at, t, side="right") - 1
+        inside = np.maximum(place, 0)
+        since = np.where(under[inside], t - self._at[inside], 0.0)
+        return np.asarray(np.where(place >= 0, total[inside] + since, t - self._at[0]), dtype=np.float64)
+
+
+class Backlog(msgspec.Struct, frozen=True):
+    """Busy wait that each cause's removal alone gives back (``relief``), that useful work alone makes (``capacity``),
+    that all causes together make (``excess``), and that the model does not explain; float64 ns each."""
+
+    relief: dict[str, Floats]
+    capacity: Floats
+    excess: Floats
+    unmodelled: Floats
+
+
+def backlog(given: Calls, wait: Waits, useful: Floats, causes: Mapping[str, Floats]) -> Backlog:
+    """What made the queue. ``useful`` and ``causes`` = parts of each call's run, ns; ``idle`` makes a call ready later.
+
+    The cause ``imbalance`` keeps calls to their recorded worker; without it any of them may take any call.
+    """
+    rows = np.flatnonzero(np.isfinite(given.run))
+    if not wait.workers or not wait.busy.any() or not rows.size:
+        nothing = np.zeros(given.latency.size)
+        return Backlog(dict.fromkeys(causes, nothing), nothing, nothing, wait.busy)
+    model = _Model(given, wait, rows)
+    work = {name: _shared(given, part) for name, part in causes.items() if part.any()}
+    base = _shared(given, useful)
+    pinned = ("imbalance",) if wait.elsewhere.any() else ()
+    names = (*work, "hold", *pinned)
+
+    def waiting(present: tuple[str, ...]) -> Floats:
+        total = sum((work[name] for name in present if name in work), base)
+        return model.wait(total, held="hold" in present, pinned="imbalance" in present)
+
+    everything = waiting(names)
+    safe = np.maximum(everything, 1.0)
+    alone = np.minimum(waiting(()), everything)
+    relief = {name: np.zeros(given.latency.size) for name in (*causes, "hold", "imbalance")}
+    for name in names:
+        saved = np.maximum(everything - waiting(tuple(n for n in names if n != name)), 0.0)
+        relief[name] = wait.busy * np.minimum(saved / safe, 1.0)
+    modelled = everything > 0
+    capacity = np.where(modelled, wait.busy * alone / safe, 0.0)
+    return Backlog(relief, capacity, np.where(modelled, wait.busy - capacity, 0.0), np.where(modelled, 0.0, wait.busy))
+
+
+def _shared(given: Calls, part: Floats) -> Floats:
+    """Each call's share of its batch's part."""
+    size = np.where(np.isfinite(given.size) & (given.batch != NEVER), np.maximum(given.size, 1.0), 1.0)
+    return np.asarray(part / size, dtype=np.float64)
+
+
+class _Model:
+    """The queue of the calls that ran, asked with different work."""
+
+    def __init__(self, given: Calls, wait: Waits, rows: NDArray[np.int64]) -> None:
+        self._rows = rows
+        early = given.arrived.astype(np.int64)
+        late = (given.arrived + np.nan_to_num(given.hold) + wait.idle).astype(np.int64)
+        self._ready = {False: early, True: late}
+        pool = (tuple(range(wait.workers)),)
+        named, code = np.unique(given.worker, return_inverse=True)
+        one = np.zeros(early.size, dtype=np.int64)
+        each = tuple((k,) for k in range(named.size))
+        self._sets = {False: (pool, one), True: (each, code.reshape(-1).astype(np.int64))}
+
+    def wait(self, work: Floats, *, held: bool, pinned: bool) -> Floats:
+        sets, kind = self._sets[pinned]
+        queue = Queue(self._rows, self._ready[held], kind, sets, None, [])
+        found = queue.waits(np.rint(np.maximum(work, 0.0)).astype(np.int64))
+        return np.asarray(found, dtype=np.float64)

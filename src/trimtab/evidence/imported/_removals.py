@@ -1,0 +1,161 @@
+"""What the tail of an imported table would be without each cause, and how sure that is.
+
+Theory. gone_k = own part of cause k + what its removal gives back to those behind (:mod:`._crowd`). The effect of k on
+the q-quantile of all scheduled requests is Q(L) - Q(L - gone_k) over Q(L) - Q(L - all of them - capacity - unusual
+remainder), as for replayed runs. The remainder, time of no stage, is never a cause; what exceeds its median counts in
+the denominator, so that a cause cannot look large only because most of the tail is unexplained.
+
+Interval: paired block bootstrap. First runs crowd at the start of a run, where blocks either hold all of them or none;
+their number is given by the shapes and not by chance, so for ``cold`` calls with and without it are drawn apart (at
+least 5 of them).
+
+A cause whose removal changes the percentile by less than 5 % counts as none: the stages of another system are not exact
+to that.
+"""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from trimtab.domain.imported import Imported
+from trimtab.evidence.classify.classes import Effect
+from trimtab.evidence.imported._crowd import Backlog, Waits, backlog, waits
+from trimtab.evidence.imported._expected import Expected, expected
+from trimtab.evidence.imported.recorded import Calls
+from trimtab.evidence.stats.bootstrap import paired_quantile
+from trimtab.evidence.stats.quantiles import Floats, quantile, relaxation_requests
+
+LEAST = 0.05
+NEAR_LIMIT = 0.95
+DRAWN = 40_000_000
+FEWEST_EVENTS = 5
+REMOVABLE_STAGES = ("cold", "padding", "off_core", "stall", "hold", "imbalance", "memory", "slip")
+"""Causes that the table itself records: without them, is the run as fast as its baseline?"""
+
+
+class Removals(msgspec.Struct, frozen=True):
+    """``gone[cause]`` = float64[calls], ns that each call would be shorter by. ``observed`` = float64[scheduled], ns,
+    +inf = failed; ``rows`` = the calls' places in it."""
+
+    observed: Floats
+    rows: NDArray[np.int64]
+    given: Calls
+    found: Expected
+    wait: Waits
+    behind: Backlog
+    gone: dict[str, Floats]
+    odd: Floats
+
+    def without(self, *causes: str, odd: bool = False) -> Floats:
+        """Latencies of all scheduled requests if ``causes`` were gone, ns."""
+        out = self.observed.copy()
+        taken = sum((self.gone[cause] for cause in causes if cause in self.gone), np.zeros(self.rows.size))
+        out[self.rows] -= np.minimum(taken + (self.odd if odd else 0.0), out[self.rows])
+        return out
+
+    @property
+    def causes(self) -> tuple[str, ...]:
+        """All but capacity."""
+        return tuple(cause for cause in self.gone if cause != "capacity")
+
+
+def removals(table: Imported, given: Calls, baseline: Calls | None, known: dict[str, float]) -> Removals:
+    """The parts of every call that each cause would take away."""
+    found = expected(given, baseline)
+    run = np.nan_to_num(given.run)
+    over = np.maximum(found.interference, 0.0)
+    memory = np.where(_near_limit(given, known), over, 0.0)
+    launch = _launch(table, given, known, np.where(found.known, found.useful, run))
+    work = {
+        "cold": found.cold, "interference": over - memory, "premium": found.premium, "padding": found.padding,
+        "off_core": np.nan_to_num(given.off_core), "stall": np.nan_to_num(given.stall), "memory": memory,
+        "launch": launch,
+    }  # fmt: skip
+    wait = waits(given, int(known.get("workers", 0)))
+    behind = backlog(given, wait, np.maximum(run - sum(work.values(), np.zeros(run.size)), 0.0), work)
+    gone = {name: part + behind.relief[name] for name, part in work.items()}
+    gone["hold"] = np.nan_to_num(given.hold) + wait.idle + behind.relief.get("hold", 0.0)
+    gone["imbalance"] = behind.relief.get("imbalance", np.zeros(run.size))
+    gone["slip"] = np.nan_to_num(given.slip)
+    gone["capacity"] = behind.capacity
+    odd = np.maximum(given.remainder - (np.median(given.remainder) if run.size else 0.0), 0.0)
+    if given.derived and given.overlap and not np.isfinite(given.queue).any():
+        # What looks like run time holds unrecorded waits: only differences between first and later runs may be read.
+        gone = {name: part if name in ("cold", "slip") else np.zeros(run.size) for name, part in gone.items()}
+        odd = odd + over
+    seconds = table.trace.latency
+    observed = np.where(np.isfinite(seconds), seconds * 1e9, np.inf)
+    return Removals(observed, given.row, given, found, wait, behind, gone, odd + _excess_left(behind, gone))
+
+
+def _excess_left(behind: Backlog, gone: dict[str, Floats]) -> Floats:
+    """Waiting that all causes make together beyond what they give back one by one."""
+    alone = sum((relief for relief in behind.relief.values()), np.zeros(behind.excess.size))
+    return np.maximum(behind.excess - alone, 0.0)
+
+
+def _near_limit(given: Calls, known: dict[str, float]) -> NDArray[np.bool_]:
+    limit = known.get("limit_mb", math.inf)
+    return np.asarray(np.nan_to_num(given.peak) >= NEAR_LIMIT * limit, dtype=np.bool_)
+
+
+def _launch(table: Imported, given: Calls, known: dict[str, float], useful: Floats) -> Floats:
+    """Launches times their cost, at most the useful time that they are part of."""
+    if "launches" not in known or "launch_us" not in known:
+        return np.zeros(given.row.size)
+    column = table.stages.columns.get("launches")
+    many = np.full(given.row.size, known["launches"]) if column is None else column[given.row]
+    return np.asarray(np.minimum(np.nan_to_num(many) * known["launch_us"] * 1e3, useful), dtype=np.float64)
+
+
+def effects(found: Removals, q: float, rng: np.random.Generator) -> dict[str, Effect]:
+    """The effect of each cause on the q-quantile; empty where it falls among failed requests."""
+    bound = quantile(found.observed, q)
+    least = quantile(found.without(*found.causes, "capacity", odd=True), q)
+    if not math.isfinite(bound) or bound <= least:
+        return {}
+    whole = bound - least
+    relaxation = relaxation_requests(found.observed)
+    out = {}
+    for cause, gone in found.gone.items():
+        gain = bound - quantile(found.without(cause), q)
+        if not gone.any() or gain < LEAST * bound:
+            out[cause] = Effect(0.0, 0.0, 0.0)
+            continue
+        between = _interval(found, cause, q, rng, relaxation)
+        ends = (None, None) if between is None else (bound * (1 - between[1]) / whole, bound * (1 - between[0]) / whole)
+        out[cause] = Effect(gain / whole, *ends)
+    return out
+
+
+def _interval(
+    found: Removals, cause: str, q: float, rng: np.random.Generator, relaxation: float
+) -> tuple[float, float] | None:
+    """Interval of Q(without) / Q(observed)."""
+    without, n = found.without(cause), found.observed.size
+    resamples = int(np.clip(DRAWN // max(n, 1), 100, 400))
+    if cause == "cold":
+        return _apart(found.observed, without, q, rng, resamples)
+    ratio = paired_quantile(found.observed, without, q, rng, resamples=resamples, relaxation=relaxation)
+    return None if ratio.interval is None else (ratio.interval.lo, ratio.interval.hi)
+
+
+def _apart(
+    observed: Floats, without: Floats, q: float, rng: np.random.Generator, resamples: int
+) -> tuple[float, float] | None:
+    """The interval with calls that the cause touches and those that it does not drawn apart."""
+    touched = without < observed
+    groups = [np.flatnonzero(touched), np.flatnonzero(~touched)]
+    if groups[0].size < FEWEST_EVENTS:
+        return None
+    ratios = []
+    for _ in range(resamples):
+        rows = np.concatenate([rng.choice(group, group.size) for group in groups if group.size])
+        top = quantile(observed[rows], q)
+        ratios.append(quantile(without[rows], q) / top if math.isfinite(top) else 1.0)
+    lo, hi = np.quantile(ratios, [0.025, 0.975])
+    return float(lo), float(hi)

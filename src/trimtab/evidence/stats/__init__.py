@@ -1,0 +1,1 @@
+"""PURE: what a figure is worth: order statistics, paired intervals, the A/A floor."""
