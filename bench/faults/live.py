@@ -6,7 +6,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from faults.catalogue import Fault, Scene
-from faults.material import DRIVER, WORKER, Material, executed_share
+from faults.material import DRIVER, WORKER, Material
 from faults.recorded import Case, Recording, plans_of, profile_key
 from trimtab import backends
 from trimtab.domain.envelope import Envelope, EnvelopeCheck
@@ -16,6 +16,7 @@ from trimtab.domain.score import ClassId
 from trimtab.domain.trace import RunInfo, Trace
 from trimtab.domain.workload import Workload
 from trimtab.evidence.classify.symptoms import PACE_SHIFT
+from trimtab.evidence.precision import executed_share
 from trimtab.mapping.route import Router
 from trimtab.runtime import probe
 from trimtab.runtime.replay import ReplayRequest, replay

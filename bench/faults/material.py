@@ -6,7 +6,7 @@ the served requests' own 95th percentile; so the bench means the same on a slowe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 
@@ -169,12 +169,6 @@ class Material:
         scores = np.array([quality.score(spec.metric, a.outputs, b.outputs) for a, b in pairs if b.outputs is not None])
         value = quality.summary(spec.metric, scores)
         return quality.meets(spec.metric, value, spec.floor), value
-
-
-def executed_share(profiles: Sequence[CompileProfile], precision: str) -> float:
-    """Share of profiled operator time in ``precision``, over the entries."""
-    shares = [profile.inspection.precision_share().get(precision, 0.0) for profile in profiles]
-    return float(np.mean(shares))
 
 
 def _entry(entry: EntryId | None) -> EntryId:

@@ -43,7 +43,7 @@ class Case(Noun, frozen=True, kw_only=True):
     sla: Sla
     checks: tuple[EnvelopeCheck, ...]
     declared: str
-    executed: float
+    executed: float | None
     quality: bool | None = None
     quality_value: float | None = None
 

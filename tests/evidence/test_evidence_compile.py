@@ -75,8 +75,6 @@ def test_without_times_shares_are_by_operators_and_say_so() -> None:
     assert figure.value is not None
     assert round(figure.value, 3) == 0.667
     assert figure.note == "of operators: the runtime gives no times"
-    assert compiled.executed_share(untimed, "f16") == 0.0
-    assert compiled.executed_share(profile({(1, 9): WALLS}, operators=[]), "f32") is None
 
 
 def test_a_dear_first_run_is_a_finding_and_a_cheap_one_is_not() -> None:

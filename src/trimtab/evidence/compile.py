@@ -22,7 +22,7 @@ from trimtab.domain.figure import Finding, Findings
 from trimtab.domain.plan import Precision
 from trimtab.domain.profile import CompileFailure, CompileProfile, ShapeTiming
 from trimtab.domain.study import QualitySpec
-from trimtab.evidence import fusion
+from trimtab.evidence import fusion, precision
 from trimtab.evidence._latency_tables import table
 from trimtab.evidence.figures import NS_MS, Desk, percent, series
 from trimtab.evidence.stats.quantiles import beta_interval, quantile
@@ -79,12 +79,6 @@ def findings(profiles: Sequence[CompileProfile], failures: Sequence[CompileFailu
     )
 
 
-def executed_share(profile: CompileProfile, precision: str) -> float | None:
-    """Share of profiled time that ran in ``precision``; None where nothing was inspected."""
-    shares = profile.inspection.precision_share()
-    return shares.get(precision, 0.0) if shares else None
-
-
 def first_excess(timing: ShapeTiming) -> float:
     """First run minus the warm median, ns, at least 0; nan without a warm run."""
     warm = quantile(timing.wall_ns, 0.5)
@@ -106,8 +100,8 @@ def _entry_figures(desk: Desk, profile: CompileProfile) -> None:
         f"{name}.operators", float(count), "operators", 1, artifact=artifact, note=f"{look.operators_before} before"
     )
     desk.add(f"{name}.fusions", float(look.fusions), "operators", count, artifact=artifact)
-    for precision, part in look.precision_share().items():
-        desk.add(f"{name}.precision.{precision}", part, "share", count, artifact=artifact, note=_by(profile))
+    for which, part in precision.told(profile).items():
+        desk.add(f"{name}.precision.{which}", part, "share", count, artifact=artifact, note=_by(profile))
     excess = [first_excess(timing) for timing in profile.timings if timing.wall_ns]
     note = "median over the profiled shapes of first run - warm median"
     desk.add(f"{name}.first_excess", quantile(excess, 0.5) * NS_MS, "ms", len(excess), artifact=artifact, note=note)
@@ -140,7 +134,7 @@ def _precisions(profiles: Sequence[CompileProfile], declared: Precision) -> Iter
     groups: dict[tuple[str, str, str, bool], list[CompileProfile]] = {}
     for profile in profiles:
         wanted, source = _wanted(profile, declared)
-        shares = profile.inspection.precision_share()
+        shares = precision.known(profile)
         if wanted == "default" or not shares or not _others(shares, wanted):
             continue
         never = shares.get(wanted, 0.0) < MINOR_SHARE
@@ -160,7 +154,7 @@ def _others(shares: Mapping[str, float], wanted: str) -> dict[str, float]:
 
 
 def _precision(plan: str, wanted: str, source: str, never: bool, found: Sequence[CompileProfile]) -> Finding:
-    shares = [profile.inspection.precision_share() for profile in found]
+    shares = [precision.known(profile) for profile in found]
     names = sorted({name for one in shares for name in _others(one, wanted)}, key=lambda n: -shares[0].get(n, 0.0))
     executed = ", ".join(f"{_range([one.get(name, 0.0) for one in shares])} in {name}" for name in names)
     who = _name(found[0]) if len(found) == 1 else f"{plan} ({len(found)} entries)"
@@ -199,8 +193,7 @@ _ENTRY_UNITS = {"time": "ms", "memory": "MiB", "peak": "MiB", "warm": "ms", "fir
 
 
 def _entry(profile: CompileProfile) -> Row:
-    look = profile.inspection
-    shares = look.precision_share()
+    look, shares = profile.inspection, precision.known(profile)
     main = max(shares, key=shares.__getitem__) if shares else None
     return {
         "plan": profile.plan,
@@ -252,21 +245,21 @@ def _kernels(profile: CompileProfile) -> Iterator[Row]:
         weight, count = weights.get(key, (0.0, 0))
         weights[key] = (weight + (max(op.ns, 0) if timed else 1.0), count + 1)
     total = sum(weight for weight, _ in weights.values())
-    for (kind, kernel, precision), (weight, count) in sorted(weights.items(), key=lambda item: -item[1][0]):
+    for (kind, kernel, which), (weight, count) in sorted(weights.items(), key=lambda item: -item[1][0]):
         yield {
             "plan": profile.plan,
             "entry": profile.entry,
             "kind": kind,
             "kernel": kernel,
-            "precision": precision,
+            "precision": precision.word(which),
             "operators": count,
             "share": weight / total if total else None,
         }
 
 
 def _shares(profile: CompileProfile) -> Iterator[Row]:
-    for precision, part in profile.inspection.precision_share().items():
-        yield {"plan": profile.plan, "entry": profile.entry, "precision": precision, "share": part}
+    for which, part in precision.told(profile).items():
+        yield {"plan": profile.plan, "entry": profile.entry, "precision": which, "share": part}
 
 
 def _failure_series(failures: Sequence[CompileFailure]) -> tuple[Any, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trimtab.domain.trace import Trace
-from trimtab.evidence import latency
+from trimtab.evidence import latency, precision
 from trimtab.evidence.analysis import Analysis, Circumstances, analyse
 from trimtab.evidence.score.adaptation import Adaptation
 from trimtab.evidence.score.batches import Yardstick
@@ -38,7 +38,7 @@ def _circumstances(ctx: Context) -> Circumstances:
         envelope=envelope,
         checks=checks,
         declared=declared,
-        executed=quality.executed_precision(ctx, baseline).get(declared, 0.0),
+        executed=precision.executed_share(ctx.compiled(baseline), declared),
         quality=quality.holds(ctx, baseline, "attribute"),
     )
 

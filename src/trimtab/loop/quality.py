@@ -17,6 +17,7 @@ from trimtab.domain.figure import Cell, Series
 from trimtab.domain.plan import CompileSpec, Plan
 from trimtab.domain.study import QualityMetric
 from trimtab.domain.verdict import CellStatus, MatrixCell
+from trimtab.evidence import precision
 from trimtab.evidence import quality as measure
 from trimtab.loop.context import Context, Renamed
 from trimtab.runtime.quality import Answered, answers, sample_members
@@ -179,21 +180,20 @@ def _summary(ctx: Context, plan: Plan, stage: str) -> dict[str, Cell] | None:
 
 
 def executed_precision(ctx: Context, plan: Plan) -> dict[str, float]:
-    """Share of profiled operator time in each precision, over the plan's entries."""
-    total: dict[str, float] = {}
-    known = ctx.compiled(plan)
-    for profile in known:
-        for name, share in profile.inspection.precision_share().items():
-            total[name] = total.get(name, 0.0) + share / len(known)
-    return dict(sorted(total.items(), key=lambda item: -item[1]))
+    """Share of profiled operator time in each precision, over the plan's entries; empty where it is unknown."""
+    return precision.executed(ctx.compiled(plan))
 
 
 def precision_changes(ctx: Context, plan: Plan) -> bool:
-    """Whether ``plan`` computes in another precision than the baseline: declared, or by most of the time executed."""
+    """Whether ``plan`` computes in another precision than the baseline: declared, or by most of the time executed.
+
+    What is unknown is no other precision; whether the answers hold is judged beside it.
+    """
     baseline = ctx.study.baseline
     if plan.compile.precision != baseline.compile.precision:
         return True
-    return _leading(executed_precision(ctx, plan)) != _leading(executed_precision(ctx, baseline))
+    ours, theirs = (_leading(executed_precision(ctx, each)) for each in (plan, baseline))
+    return bool(ours and theirs) and ours != theirs
 
 
 def _leading(shares: dict[str, float]) -> str:
