@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import msgspec
+import numpy as np
 import pytest
 from serving_kit import ANY, NO_PROMISE, SMALL, load, machine_of, plan_of, run
 
-from trimtab.domain.events import Arrived
+from trimtab.domain.events import ERROR_KINDS, Arrived
+from trimtab.domain.noun import NEVER
 from trimtab.domain.plan import BatchPolicy, Plan, ServePolicy
+from trimtab.domain.ports import Predictor
 from trimtab.domain.route import Route
 from trimtab.errors import StudyError
 from trimtab.serving.batch import BATCH
-from trimtab.serving.order import ORDER
+from trimtab.serving.order import LAST, ORDER
 from trimtab.serving.place import PLACE
 
 HOLD_5 = BatchPolicy(kind="size-hold", max_size=3, hold_ms=5e-6)  # 5 ns
@@ -33,9 +36,29 @@ def test_batch(kind: str, times: list[int], answer: tuple[int, int]) -> None:
     assert BATCH[kind](times, HOLD_5) == answer
 
 
-def test_fifo_is_by_enqueue_time() -> None:
+class Tenfold:
+    """A promise of ten times the width."""
+
+    def warm(self, entry: str, executed: tuple[int, ...]) -> int:
+        return 10 * executed[-1]
+
+    def expected(self, entry: str, executed: tuple[int, ...], first_seen: bool) -> int:
+        return self.warm(entry, executed)
+
+
+@pytest.mark.parametrize(
+    ("order", "due", "predictor", "key"),
+    [
+        ("fifo", 90, Tenfold(), 7),  # by enqueue time
+        ("shortest", 90, Tenfold(), 500),
+        ("shortest", 90, NO_PROMISE, LAST),
+        ("deadline", 90, Tenfold(), 90),
+        ("deadline", NEVER, Tenfold(), LAST),
+    ],
+)
+def test_order(order: str, due: int, predictor: Predictor, key: int) -> None:
     route = Route(kind="dynamic", entry="any", executed=(1, 50))
-    assert ORDER["fifo"](Arrived(7, 3, 0, (50,), 2), route, NO_PROMISE) == 7
+    assert ORDER[order](Arrived(7, 3, 0, (50,), 2, due), route, predictor) == key
 
 
 @pytest.mark.parametrize(
@@ -54,7 +77,8 @@ def test_placement(name: str, stream: int, workers: int, eligible: tuple[int, ..
     ("serve", "where", "fix"),
     [
         (ServePolicy(batch=BatchPolicy(kind="sise")), "serve.batch.kind", "use one of none, size-hold"),
-        (ServePolicy(order="lifo"), "serve.order", "use one of fifo"),
+        (ServePolicy(order="lifo"), "serve.order", "use one of deadline, fifo, shortest"),
+        (ServePolicy(admit=0), "serve.admit", "at least 1, or none at all"),
         (ServePolicy(placement="x"), "serve.placement", "use one of shared, stream-affinity"),
         (ServePolicy(batch=BatchPolicy(max_size=0)), "serve.batch", "max_size >= 1, hold_ms >= 0"),
         (ServePolicy(batch=BatchPolicy(hold_ms=-1.0)), "serve.batch", "max_size >= 1, hold_ms >= 0"),
@@ -91,3 +115,15 @@ def test_a_new_policy_is_one_function(monkeypatch: pytest.MonkeyPatch) -> None:
     assert trace.batches["worker"].tolist() == [2, 2, 2]
     assert trace.requests["batch"].tolist() == [0, 0, 2, 1, 1, 2]
     assert trace.requests["batched"].tolist() == [1, 1, 5, 3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    ("admit", "rejected"),
+    [(None, []), (3, [3, 4]), (1, [1, 2, 3, 4])],  # five arrive while the first one runs
+)
+def test_an_admission_bound_rejects_who_would_be_one_too_many(admit: int | None, rejected: list[int]) -> None:
+    serve = ServePolicy(admit=admit)
+    plan: Plan = msgspec.structs.replace(plan_of(ANY), serve=serve)
+    trace = run(load([0, 1, 2, 3, 4]), plan, lambda batch: 20)
+    assert np.flatnonzero(trace.requests["error"]).tolist() == rejected
+    assert {ERROR_KINDS[code] for code in trace.requests["error"][rejected].tolist()} <= {"rejected"}

@@ -11,6 +11,7 @@ from typing import Literal
 import msgspec
 
 from trimtab.domain.noun import Dims, EntryId, Executed, Ns
+from trimtab.domain.profile import CompileEvent
 from trimtab.domain.route import RouteKind
 
 ErrorKind = Literal[
@@ -52,21 +53,28 @@ class BatchReport(msgspec.Struct, frozen=True, gc=False):
     migrations: int = -1
     peak_bytes: int = -1
     compile_events: int = 0
+    """How often the runtime compiled, or gave up compiling, while the batch ran."""
     assembly_ns: Ns = -1
     """Of started..ended: padding and copying the members into one batch."""
+    resident_bytes: int = -1
+    """What the process held once the batch was done."""
+    compiled: tuple[CompileEvent, ...] = ()
+    """What those compile events were, where the runtime says."""
 
 
 # --- events -------------------------------------------------------------------------------------------------
 
 
 class Arrived(_Fact, frozen=True):
-    """Request ``request`` (its index in the workload) entered the queue at ``t``, the enqueue time."""
+    """Request ``request`` (its index in the workload) entered the queue at ``t``, the enqueue time. ``due`` = its
+    deadline on the run's clock; NEVER = none."""
 
     t: Ns
     request: int
     stream: int
     dims: Dims
     scheduled: Ns
+    due: Ns = -1
 
 
 class TimerFired(_Fact, frozen=True):

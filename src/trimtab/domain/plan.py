@@ -15,6 +15,7 @@ Precision = Literal["default", "f32", "bf16", "f16", "int8"]
 Optimisation = Literal["default", "off", "basic", "extended", "all"]
 
 ENTRY_KINDS: tuple[EntryKind, ...] = ("static", "bucket", "dynamic")
+PRECISIONS: tuple[Precision, ...] = ("default", "f32", "bf16", "f16", "int8")
 
 
 class Entry(Noun, frozen=True, kw_only=True):
@@ -67,7 +68,8 @@ class ServePolicy(Noun, frozen=True, kw_only=True):
 
     ``order`` and ``placement`` name functions in ``serving/order`` and ``serving/place``. ``workers`` x ``threads``:
     each worker is one pinned process; ``threads`` is the runtime's intra-op pool inside it. ``warm`` lists executed
-    dims ``(n, *dims)`` that every fresh worker runs once before it takes traffic.
+    dims ``(n, *dims)`` that every fresh worker runs once before it takes traffic. ``admit`` bounds the requests in the
+    system, waiting or running: one more is rejected on arrival (None: everybody may wait).
     """
 
     batch: BatchPolicy = BatchPolicy()
@@ -76,6 +78,7 @@ class ServePolicy(Noun, frozen=True, kw_only=True):
     workers: int = 1
     threads: int = 1
     warm: tuple[Executed, ...] = ()
+    admit: int | None = None
 
 
 class Plan(Noun, frozen=True, kw_only=True):
@@ -85,3 +88,19 @@ class Plan(Noun, frozen=True, kw_only=True):
     compile: CompileSpec
     serve: ServePolicy = ServePolicy()
     note: str = ""
+
+
+OPTION_KINDS: dict[str, str] = {
+    "disable": "optimisation",
+    "snippets": "optimisation",
+    "quantise": "precision",
+    "integer_kernels": "precision",
+    "float_precision": "precision",
+}
+"""How the name of a backend's option begins -> the decision that it is part of."""
+
+
+def kind_of_option(name: str) -> str:
+    """The decision that a backend's option is part of: how far operators are fused (``optimisation``), how a
+    ``precision`` is made, or else the ``backend`` itself."""
+    return next((kind for start, kind in OPTION_KINDS.items() if name.startswith(start)), "backend")

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from trimtab.domain.noun import Noun, Ns
+from trimtab.domain.noun import NEVER, Noun, Ns
 
 PayloadKind = Literal["real", "rendered", "random"]
 
@@ -71,6 +71,11 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
 
     def __len__(self) -> int:
         return int(self.scheduled.shape[0])
+
+    @property
+    def due(self) -> NDArray[np.int64]:
+        """int64[n]: each request's deadline on the clock of ``scheduled``; NEVER = none."""
+        return np.where(self.deadline == NEVER, NEVER, self.scheduled + self.deadline)
 
     @property
     def span(self) -> Ns:

@@ -20,15 +20,14 @@ from trimtab.domain.study import Sla
 from trimtab.domain.trace import Trace
 from trimtab.evidence.attribute import account as accounts
 from trimtab.evidence.attribute import tail
-from trimtab.evidence.classify import diagnose, facts
+from trimtab.evidence.attribute.counterfactual import Counterfactuals, counterfactuals
+from trimtab.evidence.classify import diagnose, facts, failures
 from trimtab.evidence.classify.classes import Shift
+from trimtab.evidence.latency import PERCENTILES, PRIMARY_TAILS
 from trimtab.evidence.policy import policy
 from trimtab.evidence.score import accuracy
 from trimtab.evidence.score.adaptation import Adaptation
 from trimtab.evidence.score.batches import Yardstick, measure
-
-PRIMARY_TAILS = {"p50": "p95", "p95": "p95", "p99": "p99", "goodput": "p95"}
-"""The tail that a diagnosis looks at, by primary metric."""
 
 
 class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,7 +70,8 @@ def analyse(
     arrivals are set beside each other in the score; ``adaptation`` says what adapting would win."""
     stick = known.yardstick
     account = accounts.account(trace, stick.promise, stick.reference, stick.reference_entry, known.plan)
-    tails = _with_policy(tail.findings(account, trace, known.seed), account, trace, known)
+    again = counterfactuals(trace, account, known.plan, stick.promise, stick.reference, known.seed)
+    tails = _with_policy(tail.findings(account, trace, known.seed, again), account, trace, known)
     scored = accuracy.findings(
         trace,
         stick,
@@ -81,7 +81,7 @@ def analyse(
         replayed=replayed,
         adaptation=adaptation,
     )
-    return Analysis(account, tails, scored, _diagnosis(trace, known, account, tails, scored))
+    return Analysis(account, tails, scored, _diagnosis(trace, known, account, tails, scored, again))
 
 
 def _with_policy(tails: Findings, account: Account, trace: Trace, known: Circumstances) -> Findings:
@@ -95,20 +95,32 @@ def _with_policy(tails: Findings, account: Account, trace: Trace, known: Circums
     )
 
 
-def _diagnosis(trace: Trace, known: Circumstances, account: Account, tails: Findings, scored: Findings) -> Diagnosis:
+def _diagnosis(
+    trace: Trace,
+    known: Circumstances,
+    account: Account,
+    tails: Findings,
+    scored: Findings,
+    again: Counterfactuals,
+) -> Diagnosis:
     name = PRIMARY_TAILS[known.sla.metric]
+    gains = "resimulated" if again.decides(name) else "gain"
     gathered = facts.gather(
         trace,
         measure(trace, known.yardstick),
         account,
-        facts.effects(account, tails, name, np.random.default_rng(known.seed)),
+        facts.effects(account, tails, name, np.random.default_rng(known.seed), gains=gains),
         known.plan,
         known.envelope,
         known.checks,
         alone=facts.left_alone(account, name, known.sla.bound_ms),
     )
     gathered = msgspec.structs.replace(
-        gathered, declared=known.declared, executed=known.executed, quality=known.quality
+        gathered,
+        declared=known.declared,
+        executed=known.executed,
+        quality=known.quality,
+        failed_by_memory=failures.own(trace, PERCENTILES[name]) and failures.mostly(trace, "out-of-memory"),
     )
     figures = {figure.id: figure for figure in scored.figures}
     return diagnose.diagnose(trace, known.sla, gathered, figures, known.shift)

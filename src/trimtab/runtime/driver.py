@@ -93,6 +93,7 @@ class Driver:
         self.entries, self.terms, self.outside = entries, terms, outside or Outside()
         self.scheduled: list[Ns] = workload.scheduled.tolist()
         self.stream: list[int] = workload.stream.tolist()
+        self.due: list[Ns] = workload.due.tolist()
         self.dims: list[tuple[int, ...]] = [tuple(row) for row in workload.dims.tolist()]
         self.member: list[wire.Member] = list(zip(workload.payload.tolist(), self.dims, strict=True))
         self.roster = Roster(crew, len(machine.slots), self.member, terms.prepare_ns, self._apply, self._t)
@@ -154,7 +155,8 @@ class Driver:
         if self.next < len(self.scheduled) and self.scheduled[self.next] <= t:
             request = self.next
             self.next += 1
-            self._apply(Arrived(t, request, self.stream[request], self.dims[request], self.scheduled[request]))
+            stream, dims, scheduled = self.stream[request], self.dims[request], self.scheduled[request]
+            self._apply(Arrived(t, request, stream, dims, scheduled, self.due[request]))
         elif self.timers and self.timers[0][0] <= t:
             self._apply(TimerFired(t, heappop(self.timers)[1]))
 

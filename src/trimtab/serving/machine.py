@@ -122,7 +122,7 @@ class Machine:
         route = self.rules.router.route(event.dims)
         if self.stopped:
             return [self._finish(request, "unfinished")]
-        if route.entry is None:
+        if route.entry is None or len(self.open) > self.rules.admit:
             return [self._finish(request, "rejected")]
         key = (self.rules.eligible(event.stream), route.entry)
         group = self.groups.get(key) or self._new_group(key)

@@ -240,6 +240,9 @@ class Recorder:
             sent.t, started, ended, done, batch.promised, batch.expected, report.on_cpu_ns, report.runqueue_ns,
             report.minor_faults, report.major_faults, report.migrations, report.peak_bytes, code, *executed[1:],
         ))  # fmt: skip
+        for compiled in report.compiled:
+            took = _NAN if compiled.ns == NEVER else compiled.ns
+            self._mark(started, ended, compiled.kind, worker, took, batch.batch, compiled.reason)
 
     def _never_ran(self, t: Ns, finish: Finish) -> None:
         a = self._waiting.pop(finish.request)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TypeVar
 
@@ -29,11 +30,16 @@ class Rules:
     def __init__(self, plan: Plan, router: Router, predictor: Predictor) -> None:
         serve = plan.serve
         _check_batch(serve.batch)
+        if serve.admit is not None and serve.admit < 1:
+            raise StudyError(
+                f"a bound of {serve.admit} admits nobody", where="serve.admit", fix="at least 1, or none at all"
+            )
         if serve.workers < 1:
             raise StudyError(f"{serve.workers} workers cannot serve", where="serve.workers", fix="at least 1")
         self.router = router
         self.predictor = predictor
         self.workers = serve.workers
+        self.admit = math.inf if serve.admit is None else serve.admit
         self.batch = _choose(BATCH, serve.batch.kind, "serve.batch.kind")
         self.order = _choose(ORDER, serve.order, "serve.order")
         self._place = _choose(PLACE, serve.placement, "serve.placement")

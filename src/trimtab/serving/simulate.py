@@ -115,7 +115,8 @@ class _Driver:
         scheduled = workload.scheduled.tolist()
         self.start: Ns = scheduled[0] if scheduled else 0
         dims = [tuple(row) for row in workload.dims.tolist()]
-        self.arrivals = list(zip(scheduled, range(len(scheduled)), workload.stream.tolist(), dims, strict=True))
+        due = workload.due.tolist()
+        self.arrivals = list(zip(scheduled, range(len(scheduled)), workload.stream.tolist(), dims, due, strict=True))
 
     def run(self) -> None:
         """Start the workers, serve everything, stop."""
@@ -129,8 +130,8 @@ class _Driver:
             if coming is None or (heap and (heap[0][0], heap[0][1]) < (coming[0], _ARRIVED)):
                 t, _, _, event = heappop(heap)
             else:
-                t, request, stream, dims = coming
-                event = Arrived(t, request, stream, dims, t)
+                t, request, stream, dims, due = coming
+                event = Arrived(t, request, stream, dims, t, due)
                 coming = next(arrivals, None)
             commands = handle(event)
             note(event, commands)

@@ -31,6 +31,7 @@ from trimtab.evidence.stats.quantiles import Floats, quantile
 BANDS = 6
 CURVE_POINTS = 64
 BINS = 200
+GAINS = ("gain", "resimulated")
 WAITS = ("hold", "busy", "dispatch", "unavailable", "occupied")
 S = 1e-9  # ns -> s
 
@@ -43,7 +44,8 @@ def waterfall(found: TailSet, account: Account, typical: Int, figures: dict[str,
     whole = sum(row.total for row in rows)
     for row in sorted(rows, key=lambda r: -abs(r.total)):
         gain = figures.get(f"tail.{found.name}.{row.label}.gain")
-        between = gain.interval if gain else None
+        again = figures.get(f"tail.{found.name}.{row.label}.resimulated")
+        between, around = (figure.interval if figure else None for figure in (gain, again))
         if row.total == 0 and row.typical == 0:
             continue
         yield {
@@ -55,6 +57,9 @@ def waterfall(found: TailSet, account: Account, typical: Int, figures: dict[str,
             "gain": gain.value if gain else None,
             "gain_lo": between.lo if between else None,
             "gain_hi": between.hi if between else None,
+            "resimulated": again.value if again else None,
+            "resimulated_lo": around.lo if around else None,
+            "resimulated_hi": around.hi if around else None,
         }
 
 
@@ -215,7 +220,7 @@ def build(
     for each in sets:
         if not each.rows.size:
             continue
-        units = ms | {"typical": "ms", "gain": "ms", "gain_lo": "ms", "gain_hi": "ms"}
+        units = ms | dict.fromkeys(("typical", *(f"{how}{end}" for how in GAINS for end in ("", "_lo", "_hi"))), "ms")
         found.append((f"tail.{each.name}.waterfall", list(waterfall(each, account, typical, figures)), units))
         for title, (code, names) in by.items():
             rows = list(groups(account, each, code, names, title))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 import numpy as np
 
 from trimtab.domain.account import BATCH_PARTS, Account
+from trimtab.domain.events import ERROR_KINDS
 from trimtab.domain.figure import Figure, Finding
+from trimtab.domain.noun import NEVER
 from trimtab.domain.trace import Trace
 from trimtab.evidence.attribute.sets import OWNERS, WORDS, Share, TailSet, leading_cause
 from trimtab.evidence.figures import NS_MS, percent
@@ -21,9 +24,9 @@ Figures = Mapping[str, Figure]
 
 def said(account: Account, trace: Trace, found: TailSet, parts: list[Share], figures: Figures) -> list[Finding]:
     """What owns the set, first; then what qualifies it: unexplained time, failures, a queue near saturation."""
-    out = [headline(found, parts, figures)]
+    out = [_lost(account, found, parts) if found.lost else headline(found, parts, figures)]
     out += _unexplained(found, parts)
-    if found.failed:
+    if found.failed and not found.lost:
         text = (
             f"{found.failed} requests failed and count as +infinity: they are beside the {found.name} set, not in it."
         )
@@ -49,7 +52,26 @@ def headline(found: TailSet, parts: list[Share], figures: Figures) -> Finding:
         after = found.bound - gain.value / NS_MS
         text += f". Without {WORDS[leader]} alone, {name} would be {ms(after)} instead of {ms(found.bound)}"
         ids.append(gain.id)
+        again = figures.get(f"tail.{name}.{leader}.resimulated")
+        if again is not None and again.value is not None:
+            text += f" ({ms(found.bound - again.value / NS_MS)} when the machine runs it again)"
+            ids.append(again.id)
     return Finding(text=text + ".", figures=tuple(ids), owner=OWNERS[top.label])
+
+
+def _lost(account: Account, found: TailSet, parts: list[Share]) -> Finding:
+    """More failed than the set holds: failures own it, and what is left of it is told behind them."""
+    name, n = found.name, len(account.requests)
+    codes = account.requests["error"][account.requests["latency"] == NEVER]
+    kinds = ", ".join(f"{count} {ERROR_KINDS[code]}" for code, count in Counter(codes.tolist()).most_common())
+    top, whole = max(parts, key=lambda part: part.total), sum(part.total for part in parts)
+    text = (
+        f"Failed requests own the {name} set: {found.failed} of {n} failed ({kinds}), more than the "
+        f"{percent(1 - found.q)} that lie above {name}. Of the slowest that ended well ({ms(whole)} on average), "
+        f"{WORDS[top.label]} owns {percent(top.total / whole)}."
+    )
+    ids = (f"tail.{name}.failed_requests", f"tail.{name}.{top.label}.share", f"tail.{name}.total")
+    return Finding(text=text, figures=ids, owner="runtime")
 
 
 def _start(words: str) -> str:

@@ -81,6 +81,11 @@ class TailSet(msgspec.Struct, frozen=True):
     failed: int
     note: str = ""
 
+    @property
+    def lost(self) -> bool:
+        """More requests failed than lie above the percentile: they own it, whatever the others waited for."""
+        return math.isinf(self.bound)
+
 
 def latencies(account: Account) -> Floats:
     """ns as float64, in order of arrival, +inf = failed."""

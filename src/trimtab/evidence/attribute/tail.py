@@ -8,7 +8,8 @@ Typical requests = those between p40 and p60. For each label (:mod:`.sets`):
     own, inherited   mean ms a request of the set
     share            (own + inherited) / the set's mean latency; all shares sum to 1
     excess           (own + inherited) - the same of typical requests
-    gain             p95(L) - p95(L without the label), ms: the single-removal gain
+    gain             p95(L) - p95(L without the label), ms: the single-removal gain that the account predicts
+    resimulated      the same, from the machine run again without the cause (:mod:`.counterfactual`)
 
 Gains do not add up to the tail: with two causes or more they may sum to less or to more than it. Shares say what the
 tail is made of, gains what one change would buy.
@@ -29,6 +30,7 @@ from trimtab.domain.figure import Finding, Findings, Interval
 from trimtab.domain.trace import Trace
 from trimtab.evidence.attribute import _tables as tables
 from trimtab.evidence.attribute import _words as words
+from trimtab.evidence.attribute.counterfactual import Counterfactuals
 from trimtab.evidence.attribute.sets import (
     REMOVABLE,
     TAILS,
@@ -52,10 +54,12 @@ from trimtab.evidence.stats.quantiles import effective_samples, quantile, relaxa
 RESAMPLED = 8_000_000  # requests drawn for one interval, at most
 FEWEST = 100
 ALWAYS = ("unprofiled", "unmodelled")
+FAILED = "failed requests"
+NOT_RERUN = Counterfactuals(reason="this run was not run again")
 
 
-def findings(account: Account, trace: Trace, seed: int = 0) -> Findings:
-    """What owns the tail of one run. ``seed`` draws the bootstrap."""
+def findings(account: Account, trace: Trace, seed: int = 0, again: Counterfactuals = NOT_RERUN) -> Findings:
+    """What owns the tail of one run. ``seed`` draws the bootstrap; ``again`` = the run without its causes."""
     artifact = f"accounts/{account.run}.parquet"
     desk = Desk("tail", "this run", artifact)
     typical = typical_rows(account)
@@ -66,11 +70,15 @@ def findings(account: Account, trace: Trace, seed: int = 0) -> Findings:
             f"No request ended well ({failed} failed): there is no tail to account for." if failed else "No requests."
         )
         desk.add("p95.requests", 0.0, "requests", len(account.requests), note=text)
+        for found in sets if failed else ():
+            desk.add(f"{found.name}.bound", math.inf, "ms", failed, note=text)
+            desk.add(f"{found.name}.failed_requests", float(failed), "requests", failed)
         return Findings(stage="attribute", headline=text, figures=tuple(desk.figures), status="partial")
     relaxation = relaxation_requests(latencies(account))
     parts = [shares(account, found.rows, typical) for found in sets]
     for found, mine in zip(sets, parts, strict=True):
         _set_figures(desk, account, found, mine, seed, relaxation)
+        _rerun_figures(desk, found, len(account.requests), again)
     figures = {figure.id: figure for figure in desk.figures}
     said: list[Finding] = []
     for found, mine in zip(sets, parts, strict=True):
@@ -125,6 +133,19 @@ def _set_figures(
     desk.add(f"{name}.idle_elsewhere", idle / recorded if recorded else None, "share", samples, note=note)
 
 
+def _rerun_figures(desk: Desk, found: TailSet, requests: int, again: Counterfactuals) -> None:
+    """The machine's own answers, and how well it reproduces the run that it starts from."""
+    tail = found.name
+    if again.reason:
+        desk.add(f"{tail}.reproduced", None, "ratio", requests, note=again.reason)
+        return
+    note = f"{tail} of the run again over the recorded one; {again.note(tail)}"
+    desk.add(f"{tail}.reproduced", again.reproduced[tail], "ratio", requests, note=note)
+    for cause, gain in again.gains[tail].items():
+        words = "; ".join(part for part in (again.note(tail), gain.reason) if part)
+        desk.add(f"{tail}.{cause}.resimulated", gain.value, "ms", requests, interval=gain.interval, note=words)
+
+
 def _resamples(n: int) -> int:
     return min(RESAMPLED // max(n, 1), 400)
 
@@ -167,3 +188,17 @@ def _gain(desk: Desk, account: Account, found: TailSet, label: str, seed: int, r
     scale = found.bound * NS_MS
     between = Interval(lo=scale * (1 - ratio.interval.hi), hi=scale * (1 - ratio.interval.lo), method=METHOD)
     desk.add(name, value, "ms", n, interval=between, note=note)
+
+
+def owner(found: Findings, name: str) -> tuple[str, float] | None:
+    """What owns most of the set ``name`` (p95, p99), with its share; failed requests where the percentile falls among
+    them; None where there is no set."""
+    bound = found.figure(f"tail.{name}.bound")
+    if bound is not None and bound.value is not None and math.isinf(bound.value):
+        return FAILED, 1.0
+    waterfall = found.table(f"tail.{name}.waterfall")
+    if waterfall is None:
+        return None
+    rows = zip(waterfall.columns["cause"], waterfall.columns["share"], strict=True)
+    label, share = max(rows, key=lambda row: float(row[1] or 0.0))
+    return str(label), float(share or 0.0)

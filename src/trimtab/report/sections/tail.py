@@ -5,6 +5,8 @@ Typical and tail requests stand on ONE millisecond scale, side by side: typical 
 
 from __future__ import annotations
 
+import math
+
 from trimtab.domain.figure import Series
 from trimtab.domain.noun import Noun
 from trimtab.report import words
@@ -42,6 +44,7 @@ class Part(Noun, frozen=True, kw_only=True):
     gain: float | None
     lo: float | None
     hi: float | None
+    again: float | None
 
     @property
     def size(self) -> float:
@@ -67,6 +70,7 @@ def _parts(series: Series) -> list[Part]:
             gain=real(row.get("gain")),
             lo=real(row.get("gain_lo")),
             hi=real(row.get("gain_hi")),
+            again=real(row.get("resimulated")),
         )
         for row in each(series)
     ]
@@ -77,6 +81,14 @@ def _parts(series: Series) -> list[Part]:
         return (1 if part.cause in LAST else 0), -part.size
 
     return sorted((part for part in parts if part.size or part.typical), key=place)
+
+
+def _lost(book: Book, name: str) -> str:
+    """How many requests failed, where the percentile falls among them; else empty."""
+    bound, failed = book.figure(f"tail.{name}.bound"), book.figure(f"tail.{name}.failed_requests")
+    if bound is None or failed is None or bound.value != math.inf:
+        return ""
+    return f"{words.figure(failed)} of {words.count(failed.samples)} failed"
 
 
 def _owner(parts: list[Part]) -> Part | None:
@@ -90,6 +102,8 @@ def _owner(parts: list[Part]) -> Part | None:
 def answer(book: Book) -> Answer | None:
     """Who owns the tail, with its share."""
     name, series = _set(book)
+    if lost := _lost(book, name):
+        return Answer(label=f"Owner of the tail, {name} set", value="Failed requests", caption=lost)
     parts = _parts(series) if series else []
     owner = _owner(parts)
     if owner is None:
@@ -142,6 +156,8 @@ def _half(part: Part) -> float | None:
 def sentence(book: Book) -> str:
     """The owner of the tail, for the verdict."""
     name, series = _set(book)
+    if lost := _lost(book, name):
+        return f"Failed requests own the {name} tail: {lost}."
     owner = _owner(_parts(series)) if series else None
     if owner is None:
         return ""
@@ -162,12 +178,15 @@ def section(book: Book) -> Section | None:
     said = [f"{words.figure(requests)} requests in the {name} set"] if requests else []
     if modelled is not None:
         said.append(f"The queue model explains {words.percent(modelled.value)} of the recorded busy wait")
+    again = book.figure(f"tail.{name}.reproduced")
+    if again is not None and again.value is not None:
+        said.append(f"Run again: {again.note}, {words.percent(again.value)} of it")
     account = _table(book, name, parts, words.figure(total) if total else "")
     return Section(
         id="tail",
         nav="Tail",
         eyebrow="Attribute",
-        heading=_heading(name, parts),
+        heading=_heading(book, name, parts),
         lead=book.headline("attribute"),
         blocks=(account, *classes.blocks(book)),
         source=source(
@@ -176,7 +195,9 @@ def section(book: Book) -> Section | None:
     )
 
 
-def _heading(name: str, parts: list[Part]) -> str:
+def _heading(book: Book, name: str, parts: list[Part]) -> str:
+    if lost := _lost(book, name):
+        return f"Failed requests own the {name} tail: {lost}."
     owner = _owner(parts)
     if owner is None:
         return f"Where the time of the {name} set goes."
@@ -201,6 +222,7 @@ def _table(book: Book, name: str, parts: list[Part], total: str) -> Grid:
         Column(label="Share", align="right"),
         Column(label=f"Removing it alone cuts {name} by", ticks=_ticks(gains)),
         Column(label="ms", align="right"),
+        Column(label="Run again, ms", align="right"),
     )
     rows, at, before = [], lead, 0.0
     owner = _owner(parts)
@@ -208,9 +230,7 @@ def _table(book: Book, name: str, parts: list[Part], total: str) -> Grid:
         cells = _cells(part, to, (before, at), gains, edge, whole * FINE, part is owner)
         rows.append(Row(cells=cells, strong=part is owner))
         before, at = before + max(part.typical, 0.0), at + part.size
-    rows.append(
-        Row(cells=(Cell(text="Mean of the set"), Cell(), Cell(text=total, span=2), Cell(), Cell(), Cell()), total=True)
-    )
+    rows.append(Row(cells=(Cell(text="Mean of the set"), Cell(), Cell(text=total, span=2), *[Cell()] * 4), total=True))
     legend = [
         Key(swatch="m-bar ink", text="solid: own"),
         Key(swatch="hatched", text="hatched: inherited from work in front"),
@@ -253,6 +273,7 @@ def _cells(
         Cell(text=words.percent(part.share, FINE)),
         Cell(strip=_gain_strip(part, gains, edge)),
         Cell(text=words.number(part.gain, width) if part.gain is not None else "", look="" if leads else "muted"),
+        Cell(text=words.number(part.again, width) if part.again is not None else "", look="muted"),
     )
 
 
