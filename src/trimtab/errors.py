@@ -77,3 +77,21 @@ class RunError(TrimtabError):
     """A stage could not finish, although its inputs were fine (every worker died, every request failed)."""
 
     exit_code = 9
+
+
+class SignatureError(TrimtabError):
+    """A signature is not what it claims: foreign key, other evidence, edited document, expired; or a key is unusable."""
+
+    exit_code = 10
+
+
+class SignOffError(TrimtabError):
+    """The packet is intact, but the owners whom its policy asks for have not all signed, or one of them dissents."""
+
+    exit_code = 11
+
+
+class DocumentError(TrimtabError):
+    """An owner's document says something else than the packet, or is missing."""
+
+    exit_code = 12

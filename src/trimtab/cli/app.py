@@ -14,7 +14,7 @@ from typing import Annotated
 from cyclopts import App, CycloptsError, Parameter
 
 from trimtab import __version__
-from trimtab.cli import show
+from trimtab.cli import release, show
 from trimtab.errors import MachineError, TrimtabError, UsageError
 
 app = App(
@@ -109,6 +109,8 @@ for _stage in STAGE_HELP:
 def report(target: Path, *, options: Options = Options()) -> int:
     """Show a packet in the terminal and rewrite its HTML page; given a study, run whatever is missing first.
 
+    Exit code 8 if the packet is not what was sealed: the page says so before anything else.
+
     Parameters
     ----------
     target
@@ -119,24 +121,7 @@ def report(target: Path, *, options: Options = Options()) -> int:
     from trimtab.loop.loop import rewrite_report
 
     record, page = rewrite_report(target)
-    show.record(record, page, as_json=options.json)
-    return 0
-
-
-@app.command
-def verify(packet: Path, *, json: bool = False) -> int:
-    """Check every hash of a packet, offline. Exit code 8 if anything is missing, altered or extra.
-
-    Parameters
-    ----------
-    packet
-        The packet's folder.
-    json
-        Print the result as JSON.
-    """
-    from trimtab.store.packet import verify as verify_packet
-
-    return show.verification(packet, verify_packet(packet), as_json=json)
+    return show.record(record, page, as_json=options.json)
 
 
 @app.command
@@ -162,8 +147,8 @@ def init(model: Path, *, trace: Path, out: Path = Path("study.toml"), force: boo
 
 @app.command
 def diagnose(
-    table: Path,
-    *,
+    file: Path,
+    *more: Path,
     baseline: Path | None = None,
     column: Annotated[tuple[str, ...], Parameter(negative="")] = (),
     fact: Annotated[tuple[str, ...], Parameter(negative="")] = (),
@@ -171,12 +156,16 @@ def diagnose(
     strict: bool = False,
     json: bool = False,
 ) -> int:
-    """Name what explains the tail of a table of requests from any system, and what to measure next.
+    """Name what files that you already have prove: a table of requests, a profile, a compiler's log; and what to measure
+    next.
 
     Parameters
     ----------
-    table
-        A CSV, TSV, JSONL or Parquet file (each also .gz), one row a request. docs/diagnose.md lists its columns.
+    file
+        A PyTorch profiler or other Chrome trace, an ONNX Runtime profile, a torch.compile trace or log; or a table of
+        requests: CSV, TSV, JSONL or Parquet, one row a request. Each also .gz. docs/diagnose.md lists them.
+    more
+        Further files; each gets an answer of its own.
     baseline
         A second table to compare it with: the version, plan or setting before.
     column
@@ -191,10 +180,13 @@ def diagnose(
         Print the result as JSON.
     """
     from trimtab.cli import diagnosis
-    from trimtab.loop.tables import diagnose_table
+    from trimtab.loop.tables import diagnose_file
 
-    answer = diagnose_table(table, baseline=baseline, columns=column, facts=fact, sla=sla, strict=strict)
-    diagnosis.show(answer, as_json=json)
+    answers = [
+        diagnose_file(one, baseline=baseline, columns=column, facts=fact, sla=sla, strict=strict)
+        for one in (file, *more)
+    ]
+    diagnosis.show(answers, as_json=json)
     return 0
 
 
@@ -237,6 +229,9 @@ def schema() -> int:
 
     show.raw_json(study_schema())
     return 0
+
+
+release.register(app)
 
 
 def main(argv: list[str]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -12,15 +13,18 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from trimtab.domain.verdict import ROLE_TITLES
 from trimtab.errors import PacketError, TrimtabError
 
 if TYPE_CHECKING:
     from trimtab.domain.envelope import Envelope, EnvelopeCheck
-    from trimtab.domain.figure import Findings
+    from trimtab.domain.figure import Figure, Findings
+    from trimtab.domain.packet import Record
     from trimtab.domain.ports import BackendInfo
+    from trimtab.domain.signoff import Signed
     from trimtab.loop.loop import Outcome
     from trimtab.report.page import Page
-    from trimtab.store.packet import Problem
+    from trimtab.store.verification import Verification
 
 INTERRUPTED = 130
 
@@ -52,9 +56,15 @@ def _findings(found: Findings, console: Console) -> None:
     table = Table("figure", "value", "interval", "samples", "note", box=None, pad_edge=False)
     for figure in found.figures:
         interval = f"{figure.interval.lo:.4g} to {figure.interval.hi:.4g}" if figure.interval else ""
-        value = "unknown" if figure.value is None else f"{figure.value:.4g} {figure.unit}"
-        table.add_row(*map(plain, (figure.id, value, interval, str(figure.samples), figure.note)))
+        table.add_row(*map(plain, (figure.id, quantity(figure), interval, str(figure.samples), figure.note)))
     console.print(table)
+
+
+def quantity(figure: Figure) -> str:
+    """A figure's value and unit. An infinite one is a percentile that falls among failed requests."""
+    if figure.value is None:
+        return "unknown"
+    return "among the failed" if math.isinf(figure.value) else f"{figure.value:.4g} {figure.unit}"
 
 
 def _outcome_json(found: Outcome, stage: str) -> dict[str, Any]:
@@ -64,32 +74,71 @@ def _outcome_json(found: Outcome, stage: str) -> dict[str, Any]:
         "folder": found.folder,
         "ran": found.ran,
         "reused": found.reused,
+        "set_aside": found.set_aside,
         "verdict": record.verdict,
         "findings": {name: record.findings[name] for name in named},
     }
 
 
-def record(found: Any, page: Page, *, as_json: bool) -> None:
-    """A whole packet."""
+def record(found: Record, page: Page, *, as_json: bool) -> int:
+    """A whole packet; the exit code says whether it is what was sealed."""
     from trimtab.report import text
 
     if as_json:
         _json(found)
-        return
-    text.show(page, terminal())
-
-
-def verification(packet: Path, problems: Sequence[Problem], *, as_json: bool) -> int:
-    """Whether a packet is intact; the exit code says the same."""
-    if as_json:
-        _json({"packet": str(packet), "intact": not problems, "problems": [str(problem) for problem in problems]})
-    elif problems:
-        for problem in problems:
-            print(problem)
-        print(f"{len(problems)} problems: this packet is not what its manifest says")
     else:
-        print("every file is what the manifest says")
-    return PacketError.exit_code if problems else 0
+        text.show(page, terminal())
+    return PacketError.exit_code if found.doubts else 0
+
+
+def verification(found: Verification, *, as_json: bool) -> int:
+    """What a packet's check gave; the exit code says the gravest kind of problem."""
+    if as_json:
+        _json({"intact": not found.problems, "exit_code": found.exit_code, **msgspec.to_builtins(found)})
+        return found.exit_code
+    console = terminal()
+    for problem in found.problems:
+        console.print(plain(str(problem)), soft_wrap=True)
+    if found.signatures is not None:
+        _signatures(found, console)
+    told = f"{len(found.problems)} problem{'s' if len(found.problems) > 1 else ''}"
+    console.print(
+        plain(told if found.problems else f"{found.files} files of evidence are what the manifest says"), style="bold"
+    )
+    return found.exit_code
+
+
+def _signatures(found: Verification, console: Console) -> None:
+    """Who signed, with which key, and by whose word that key is the right one."""
+    assert found.signatures is not None
+    for one in found.signatures.signed:
+        against = f", against it: {one.dissent}" if one.dissent else ""
+        who = f"{ROLE_TITLES[one.role]}{f' ({one.name})' if one.name else ''}"
+        console.print(
+            plain(f"signed by the {who}, {one.signed} until {one.expires}, {one.key}{against}"), soft_wrap=True
+        )
+    if not found.signatures.signed:
+        console.print(plain("nobody has signed"))
+    elif not found.trusted:
+        console.print(
+            plain("the keys are those of the packet's own study; --study holds them against yours"), style="dim"
+        )
+    if found.signatures.reduced:
+        console.print(plain(f"reduced sign-off: {found.signatures.reduced}"))
+
+
+def signed(packet: Path, found: Signed, *, as_json: bool) -> None:
+    """A signature that was just made."""
+    if as_json:
+        _json(found)
+        return
+    how = f"against it: {found.dissent}" if found.dissent else "for it"
+    print(f"{packet}: signed as {ROLE_TITLES[found.role]}, {how}; holds until {found.expires}; key {found.key}")
+
+
+def markdown(text: str) -> None:
+    """Markdown as it is: to be read, or to be posted."""
+    sys.stdout.write(text)
 
 
 def backends(infos: Iterable[BackendInfo], *, as_json: bool) -> None:

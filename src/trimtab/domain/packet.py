@@ -7,6 +7,7 @@ from trimtab.domain.figure import Findings
 from trimtab.domain.noun import Noun
 from trimtab.domain.plan import Plan
 from trimtab.domain.profile import CompileFailure, CompileProfile
+from trimtab.domain.signoff import Signatures
 from trimtab.domain.study import Study
 from trimtab.domain.trace import RunInfo
 from trimtab.domain.verdict import Proposal, Verdict
@@ -34,17 +35,23 @@ class ManifestFile(Noun, frozen=True, kw_only=True):
 
 
 class Manifest(Noun, frozen=True, kw_only=True):
-    """Every file of one kind (evidence, or views) with its digest. ``packet_schema`` counts incompatible changes."""
+    """Every file of one kind (evidence, or views) with its digest. ``packet_schema`` counts incompatible changes;
+    ``sha256`` is the digest of all the rest of it (empty: written before there was one)."""
 
     kind: str
     trimtab: str
     created: str
     files: tuple[ManifestFile, ...]
     packet_schema: int = 1
+    sha256: str = ""
 
 
 class Record(Noun, frozen=True, kw_only=True):
-    """A packet in memory, without its raw columns. What is absent was not run: a view leaves its section out."""
+    """A packet in memory, without its raw columns. What is absent was not run: a view leaves its section out.
+
+    ``doubts``: why what is here may not be what was measured, said first by every view. ``signatures`` None = nobody
+    looked.
+    """
 
     study: Study
     findings: dict[str, Findings]
@@ -57,3 +64,5 @@ class Record(Noun, frozen=True, kw_only=True):
     proposal: Proposal | None = None
     verdict: Verdict | None = None
     manifest: Manifest | None = None
+    doubts: tuple[str, ...] = ()
+    signatures: Signatures | None = None

@@ -22,7 +22,13 @@ Count = Annotated[int, Meta(ge=1)]
 DType = Literal["f32", "f16", "i64", "i32", "u8", "bool"]
 TimeUnit = Literal["s", "ms", "us", "ns", "iso"]
 Metric = Literal["p50", "p95", "p99", "goodput"]
-QualityMetric = Literal["argmax-agreement", "max-error", "cosine"]
+QualityMetric = Literal[
+    "argmax-agreement", "max-error", "cosine", "neighbour-agreement", "agreement-function", "error-function"
+]
+ERRORS: tuple[QualityMetric, ...] = ("max-error", "error-function")
+"""Quality metrics of which less is better."""
+FUNCTIONS: tuple[QualityMetric, ...] = ("agreement-function", "error-function")
+"""Quality metrics that the user's own function computes."""
 
 
 class InputSpec(Noun, frozen=True, kw_only=True):
@@ -59,17 +65,36 @@ class DimSpec(Noun, frozen=True, kw_only=True):
     hi: Count
 
 
+class CalibrationSpec(Noun, frozen=True, kw_only=True):
+    """Inputs that show what values a network's tensors take, to quantise it with. ``bank`` (empty: none) is an .npz of
+    arrays named ``<input>/<key>``, used as ``scale * array + offset``; ``samples`` of its keys, evenly in sorted order."""
+
+    bank: str = ""
+    scale: float = 1.0
+    offset: float = 0.0
+    samples: Count = 32
+
+
 class ModelSpec(Noun, frozen=True, kw_only=True):
     """The network. ``path`` is relative to the study's folder or, with ``package``, ends the name of a file that an
-    installed distribution ships. ``sha256`` pins the revision (empty: recorded, not checked)."""
+    installed distribution ships. ``sha256`` pins the revision (empty: recorded, not checked). ``calibration`` is needed
+    only by plans that quantise statically.
 
-    path: str
+    ``torch`` is the same network for the torch runtime: ``net.pt2`` (an exported program) or a function that returns the
+    module, ``net.py:make`` in a file beside the study or ``package.module:make`` in an installed package; its digest
+    covers the file, or the package's version. A study names at least one of ``path`` and ``torch``.
+    """
+
     revision: str
     inputs: tuple[InputSpec, ...]
     outputs: tuple[OutputSpec, ...]
+    path: str = ""
     package: str = ""
     sha256: str = ""
+    torch: str = ""
+    torch_sha256: str = ""
     licence: str = ""
+    calibration: CalibrationSpec = CalibrationSpec()
 
 
 class ArrivalSource(Noun, frozen=True, kw_only=True):
@@ -141,24 +166,34 @@ class Sla(Noun, frozen=True, kw_only=True):
 
 
 class QualitySpec(Noun, frozen=True, kw_only=True):
-    """R3: what precision is declared, and how far outputs may move from the reference plan's."""
+    """R3: what precision is declared, and how far outputs may move from the reference plan's.
+
+    An ``-agreement`` or ``cosine`` must reach ``floor``; of an ``error`` it is the most. The two functions are the
+    user's own, ``function = "module:name"``, beside the study or in an installed package: it takes the reference's
+    outputs and the plan's outputs of one request, each a dict of arrays by name, and returns an agreement from 0 to 1,
+    or an error from 0. ``samples`` requests are drawn over all shapes, then more until every entry and every shape band
+    has ``samples_each``, as far as traffic has them.
+    """
 
     precision: Precision = "f32"
     metric: QualityMetric = "argmax-agreement"
     floor: float = 0.99
     reference: str = "onnxruntime"
     samples: Count = 24
+    samples_each: Count = 8
+    function: str = ""
 
 
 class Space(Noun, frozen=True, kw_only=True):
     """Which candidates retune may enumerate besides ``candidates``: bucket counts, warm lists, batch policies, other
-    backends, graph-optimisation levels (how far operators are fused)."""
+    backends, graph-optimisation levels (how far operators are fused), precisions."""
 
     buckets: tuple[int, ...] = ()
     warm_shapes: tuple[int, ...] = ()
     batches: tuple[BatchPolicy, ...] = ()
     backends: tuple[str, ...] = ()
     optimisations: tuple[Optimisation, ...] = ()
+    precisions: tuple[Precision, ...] = ()
     max_entries: Count = 12
 
 
@@ -190,9 +225,15 @@ class Budget(Noun, frozen=True, kw_only=True):
 
 
 class SignOff(Noun, frozen=True, kw_only=True):
-    """Which roles must sign before a proposal ships. Fewer than all three prints as "reduced sign-off"."""
+    """Which roles must sign before a proposal ships. Fewer than all three prints as "reduced sign-off".
+
+    ``keys``: each role's OpenSSH public key, ``ssh-ed25519 AAAA... comment``. One key may stand for two roles only where
+    ``owners`` names the same person for both. ``expires``: how long a signature holds ("90d", "12h").
+    """
 
     require: tuple[Role, ...] = ROLES
+    keys: dict[Role, str] = {}
+    expires: str = "90d"
 
 
 class Study(Noun, frozen=True, kw_only=True):

@@ -2,39 +2,39 @@
 
 A stage is finished when its checkpoint says so: it was made from the same study, budget, versions and earlier results,
 and every file that it wrote is still there, unaltered. Stages are chained by the digest of the checkpoint before them.
+What a stage that is not finished any more had found is set aside before it runs again: nothing shows an old verdict
+beside a new study.
 """
 
 from __future__ import annotations
 
-import fcntl
-import platform
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-from trimtab import __version__
 from trimtab.domain.noun import Noun
 from trimtab.domain.packet import STAGES as ORDER
 from trimtab.domain.packet import Record
 from trimtab.domain.ports import Progress
-from trimtab.errors import MachineError, UsageError
+from trimtab.loop import freshness
 from trimtab.loop.context import Context
-from trimtab.loop.stages import STAGES, rewrite_report
+from trimtab.loop.folder import locked, refuse_foreign
+from trimtab.loop.reporting import checked_record, rewrite_report
+from trimtab.loop.stages import STAGES
 from trimtab.store.checkpoint import PROGRESS
-from trimtab.store.codec import digest
-from trimtab.store.packet import Packet, file_digest, is_done, load_record, mark_done
+from trimtab.store.packet import Packet, file_digest, is_done, mark_done
 from trimtab.store.study import load_study, seconds
 
 __all__ = ["Outcome", "rewrite_report", "run_until"]
 
 
 class Outcome(Noun, frozen=True, kw_only=True):
-    """What a run of the loop did: the packet, which stages ran now and which were there already."""
+    """What a run of the loop did: the packet, which stages ran now and which were there already. ``set_aside`` lists
+    what an earlier study had found and no longer holds."""
 
     folder: str
     ran: tuple[str, ...]
     reused: tuple[str, ...]
     record: Record
+    set_aside: tuple[str, ...] = ()
 
 
 def run_until(
@@ -50,9 +50,10 @@ def run_until(
     study = load_study(study_path)
     budget_s = seconds(budget or study.budget.time, "--budget" if budget else "budget.time")
     folder = out or Path("out") / study.name
-    _refuse_foreign(folder, study_path)
-    with _locked(folder):
+    refuse_foreign(folder, study_path.resolve().parent)
+    with locked(folder):
         if fresh:
+            freshness.withdraw(folder, ORDER[0])
             _forget_all(folder)
         ctx = Context(
             study=study,
@@ -62,25 +63,34 @@ def run_until(
             progress=progress,
         )
         ctx.packet.write_study(study_path.read_bytes(), study)
-        ran, reused = _run(ctx, ORDER[: ORDER.index(stage) + 1])
-        return Outcome(folder=str(folder), ran=tuple(ran), reused=tuple(reused), record=load_record(folder))
+        ran, reused, aside = _run(ctx, ORDER[: ORDER.index(stage) + 1])
+        return Outcome(
+            folder=str(folder),
+            ran=tuple(ran),
+            reused=tuple(reused),
+            record=checked_record(folder),
+            set_aside=tuple(aside),
+        )
 
 
-def _run(ctx: Context, names: tuple[str, ...]) -> tuple[list[str], list[str]]:
+def _run(ctx: Context, names: tuple[str, ...]) -> tuple[list[str], list[str], list[str]]:
+    """Stages that ran now, stages that were finished before, and files that no longer hold and were set aside."""
     ran: list[str] = []
     reused: list[str] = []
-    before = digest((ctx.study, ctx.budget_s, __version__, ctx.versions, platform.uname(), _input_files(ctx)))
+    aside: list[str] = []
+    before = freshness.first(ctx)
     for name in names:
-        inputs = {"before": before}
+        inputs = freshness.inputs_of(ctx, name, before)
         if is_done(ctx.packet.folder, name, inputs):
             reused.append(name)
         else:
-            ctx.progress.step(name, 0, None, "")
+            aside += freshness.withdraw(ctx.packet.folder, name)
+            ctx.progress.step(name, 0, None, f"{len(aside)} older results set aside" if aside else "")
             _run_stage(ctx, name, inputs)
             ran.append(name)
         ctx.progress.step(name, 1, 1, "done" if name in ran else "done before")
         before = file_digest(ctx.packet.folder / PROGRESS / f"{name}.json")
-    return ran, reused
+    return ran, reused, aside + freshness.withdraw_stale(ctx, names, before)
 
 
 def _run_stage(ctx: Context, name: str, inputs: dict[str, str]) -> None:
@@ -91,41 +101,7 @@ def _run_stage(ctx: Context, name: str, inputs: dict[str, str]) -> None:
     mark_done(ctx.packet.folder, name, inputs, dict.fromkeys(ctx.written))
 
 
-def _input_files(ctx: Context) -> dict[str, str]:
-    """Digests of everything that a study reads beside itself."""
-    spec = ctx.study.workload
-    names = [spec.arrivals.file, spec.shapes.file, spec.payload.bank]
-    paths = {name: ctx.folder / name for name in names if name}
-    return {name: file_digest(path) for name, path in paths.items() if path.is_file()} | {"model": ctx.model.sha256}
-
-
-def _refuse_foreign(folder: Path, study_path: Path) -> None:
-    """A packet has a folder of its own: what is there and is not a packet stays untouched."""
-    if folder.is_dir() and folder.resolve() == study_path.resolve().parent:
-        raise UsageError("the study lies in this folder", where=str(folder), fix="give a folder of its own with --out")
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / PROGRESS).is_dir():
-        raise UsageError(
-            "this folder holds other files and no packet", where=str(folder), fix="give an empty folder with --out"
-        )
-
-
 def _forget_all(folder: Path) -> None:
     """Drop every checkpoint; the lock, what was set aside and the telemetry of killed runs stay."""
     for path in (folder / PROGRESS).glob("*.json"):
         path.unlink()
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """One loop at a time in a folder: two would measure each other."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / PROGRESS / "lock"
-    path.parent.mkdir(exist_ok=True)
-    with path.open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise MachineError(
-                "another trimtab is running in this folder", where=str(folder), fix="wait for it, or give another --out"
-            ) from None
-        yield

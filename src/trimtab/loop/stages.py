@@ -6,14 +6,12 @@ wrote, so that the loop can tell a finished stage from an interrupted one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 from trimtab import __version__
 from trimtab.domain.figure import Findings, Series
-from trimtab.domain.packet import Record
 from trimtab.domain.plan import Plan
 from trimtab.domain.profile import CompileFailure, CompileProfile
 from trimtab.domain.trace import Trace
@@ -22,24 +20,24 @@ from trimtab.errors import ModelError
 from trimtab.evidence import compile as compiled
 from trimtab.evidence import latency, traffic
 from trimtab.evidence.classify import diagnose
-from trimtab.loop import adapting, analysing, compiling, judging, quality, runs, tuning
+from trimtab.loop import adapting, analysing, compiling, judging, memory, quality, runs, tuning
 from trimtab.loop import envelope as envelope_words
 from trimtab.loop.context import TUNE, Context
+from trimtab.loop.freshness import input_files
+from trimtab.loop.reporting import REPORT, rewrite_report
 from trimtab.loop.schedule import cut
 from trimtab.readers.traffic import read_workload
-from trimtab.report import html
-from trimtab.report.page import Page
-from trimtab.report.view import view
-from trimtab.retuning import confirm, findings, fusion, moves, search
+from trimtab.retuning import beside, confirm, findings, fusion, moves, search
 from trimtab.retuning import decide as ruling
+from trimtab.retuning import memory as charge
 from trimtab.runtime import probe
 from trimtab.store.codec import write_json
-from trimtab.store.packet import build_manifest, load_record, outputs_of, set_aside, write_bytes
+from trimtab.store.packet import build_manifest, outputs_of, set_aside
 
 Stage = Callable[[Context], Findings | None]
 
 DIAGNOSIS = "diagnosis.json"
-REPORT = "report.html"
+INPUTS = "inputs.json"
 NOTHING_TO_UNDO = "Nothing changes, so there is nothing to undo."
 
 
@@ -74,7 +72,13 @@ def compile_(ctx: Context) -> Findings:
     profiles = [result for result in results if isinstance(result, CompileProfile)]
     failures = [result for result in results if isinstance(result, CompileFailure)]
     found = compiled.findings(profiles, failures, ctx.study.quality)
-    return _with_series(found, quality.summaries(ctx, [baseline], "compile"))
+    found = memory.beside(ctx, found, [ctx.packet.read_plan(owner) for owner in ctx.profile_owners.values()])
+    return _with_series(found, *_quality(ctx, [baseline], "compile"))
+
+
+def _quality(ctx: Context, plans: Sequence[Plan], stage: str) -> tuple[Series | None, ...]:
+    """What ``plans`` answer, beside what they take: a row a plan, and a row for each of its parts."""
+    return quality.summaries(ctx, plans, stage), quality.by_part(ctx, plans, stage)
 
 
 def _with_series(found: Findings, *extra: Series | None) -> Findings:
@@ -119,10 +123,14 @@ def score(ctx: Context) -> Findings:
 def retune(ctx: Context) -> Findings:
     """R20, R31, R34: simulate every move, replay the few best, choose the smallest that is not worse."""
     study, options = ctx.study, compiling.candidates(ctx)
-    listed = [tuning.charged(ctx, move) for move in options.moves]
+    charged = [tuning.charged(ctx, move) for move in options.moves]
+    listed, heavy = charge.admit(charged, memory.limit(ctx))
+    refused = (*options.refused, *heavy)
     tune = ctx.workload.take(ctx.slice(TUNE))
 
     def simulate(plan: Plan, replica: int) -> Trace:
+        if failed := ctx.failed(plan):
+            raise ModelError(search.not_compiled(failed), where=f"plan {plan.id}", fix="see its stored profile")
         seed = study.seeds.simulate
         jittered = search.jitter(tune, replica, seed)
         return runs.simulated(ctx, plan, jittered, TUNE, f"replica-{replica}", seed + replica)
@@ -139,17 +147,20 @@ def retune(ctx: Context) -> Findings:
         expected=search.simulated_figure(simulated, study.sla, "retune.json"),
         measured=None,
         rollback=NOTHING_TO_UNDO if choice.chosen.kind == moves.NO_CHANGE else "set by the held-out replays",
-        rejected=(*confirm.rejected(rows, choice, study.sla, "traces"), *options.refused),
+        rejected=(*confirm.rejected(rows, choice, study.sla, "traces"), *refused),
+        undecided=choice.undecided,
     )
     write_json(ctx.packet.path(judging.CHOICE), draft)
     ctx.keep(ctx.packet.path(judging.CHOICE))
     fits, sizing = tuning.fits(ctx, tune), tuning.sizing(ctx, tune, choice.chosen.plan)
-    found = findings.retune(study.sla, rows, choice, options.refused, "traces", fits=fits, sizing=sizing)
+    found = findings.retune(study.sla, rows, choice, refused, "traces", fits=fits, sizing=sizing)
     levels = fusion.joined(ctx.packet.read_findings("compile").table("compile.fusion"), rows, study.sla)
     if levels is not None:
         found = msgspec.structs.replace(found, findings=(*found.findings, fusion.told(levels, study.sla)))
         found = _with_series(found, levels)
-    return _with_series(found, quality.summaries(ctx, [move.plan for move in competing], "retune"))
+    judged = _quality(ctx, [move.plan for move in competing], "retune")
+    peaks = {move.plan.id: move.peak_mib for move in charged}
+    return _with_series(beside.candidates(found, judged[0], peaks), *judged)
 
 
 def validate(ctx: Context) -> Findings:
@@ -171,12 +182,14 @@ def decide(ctx: Context) -> Findings:
     case = ruling.Case(
         move=draft.move,
         baseline=study.baseline.id,
-        cells=cells.cells,
+        cells=(*cells.cells, *judging.memory_cells(ctx, draft.move.plan, replays)),
         sla=study.sla,
         signoff=study.signoff,
+        undecided=draft.undecided,
         quality=quality.cells(ctx, draft.move.plan, "decide"),
         changes_precision=quality.precision_changes(ctx, draft.move.plan),
         executed=quality.executed_precision(ctx, draft.move.plan),
+        plumbing=judging.plumbing(ctx, draft.move.plan),
         tail=judging.tail_owner(ctx),
         scope=judging.scope(ctx),
         not_covered=("the outputs (random payloads)",) if not_compared else (),
@@ -193,6 +206,7 @@ def packet(ctx: Context) -> None:
     folder = ctx.packet.folder
     cut = {path.relative_to(folder).as_posix() for path in folder.glob("traces/*.cut*/*")}
     set_aside(folder, {"study.toml", "study.json", *outputs_of(folder, STAGES), *cut})
+    ctx.keep(write_json(ctx.packet.path(INPUTS), input_files(ctx)))
     build_manifest(ctx.packet.folder, "evidence", __version__)
     ctx.keep(ctx.packet.path("manifest.json"))
 
@@ -202,15 +216,6 @@ def report(ctx: Context) -> None:
     ctx.progress.step("report", 0, None, "writing the page")
     rewrite_report(ctx.packet.folder)
     ctx.keep(ctx.packet.path(REPORT))
-
-
-def rewrite_report(folder: Path) -> tuple[Record, Page]:
-    """Make the page of a packet anew, and the manifest of views."""
-    record = load_record(folder)
-    page = view(record)
-    write_bytes(folder / REPORT, html.render(page).encode())
-    build_manifest(folder, "views", __version__)
-    return record, page
 
 
 STAGES: dict[str, Stage] = {

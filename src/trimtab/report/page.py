@@ -207,10 +207,12 @@ class Section(Noun, frozen=True, kw_only=True):
 
 
 class Page(Noun, frozen=True, kw_only=True):
-    """The whole report. ``rail`` are the short facts under the list of sections."""
+    """The whole report. ``rail`` are the short facts under the list of sections; ``warnings`` come before everything
+    else."""
 
     title: str
     opening: Opening | None
     sections: tuple[Section, ...]
     rail: tuple[str, ...]
     notice: str = ""
+    warnings: tuple[str, ...] = ()

@@ -23,7 +23,8 @@ _LEVELS = {"band": "░", "line": "─", "bar": "█", "tick": "│", "dot": "�
 
 def render(page: Page) -> RenderableType:
     """The page for ``rich.console.Console.print``."""
-    parts: list[RenderableType] = [_opening(page.opening)] if page.opening else [plain(page.title, "bold")]
+    parts: list[RenderableType] = [plain(f"! {line}", "bold red") for line in page.warnings]
+    parts.append(_opening(page.opening) if page.opening else plain(page.title, "bold"))
     parts += [_section(section) for section in page.sections]
     return Group(*parts)
 

@@ -17,11 +17,13 @@ from trimtab.report.sections import (
     compiled,
     envelope,
     latency,
+    memory,
     provenance,
     quality,
     queue,
     score,
     shapes,
+    signing,
     simulation,
     sizing,
     tail,
@@ -37,13 +39,14 @@ SECTIONS: tuple[Callable[[Book], Section | None], ...] = (
     queue.section,
     compiled.section,
     quality.section,
+    memory.section,
     simulation.section,
     candidates.section,
     validation.section,
     sizing.section,
     envelope.section,
     provenance.runs,
-    provenance.owners,
+    signing.owners,
     provenance.reproduce,
     provenance.figures,
 )
@@ -59,13 +62,15 @@ def view(record: Record) -> Page:
         opening=verdict.opening(book),
         sections=tuple(section for section in made if section is not None),
         rail=_rail(record),
+        notice="not as sealed" if record.doubts else "",
+        warnings=record.doubts,
     )
 
 
 def _rail(record: Record) -> tuple[str, ...]:
     facts = [record.study.name, f"model {record.study.model.revision}"]
     if record.verdict is not None:
-        facts.append("unsigned")
+        facts.append(signing.short(record))
     if record.manifest is not None:
         facts += [words.moment(record.manifest.created), f"trimtab {record.manifest.trimtab}"]
     return tuple(fact for fact in facts if fact)

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from trimtab.errors import PacketError
+from trimtab.store._regular import LARGEST_JSON, open_regular
 from trimtab.store._write import write_bytes
 
 T = TypeVar("T")
@@ -49,15 +50,20 @@ def write_json(path: Path, noun: object) -> Path:
 
 
 def read_json(path: Path, kind: type[T]) -> T:
-    """Read what :func:`write_json` wrote. PacketError if it is missing or broken."""
+    """Read what :func:`write_json` wrote. PacketError if it is missing, broken, no regular file, or absurdly large."""
     try:
-        data = path.read_bytes()
+        with open_regular(path) as file:
+            data = file.read(LARGEST_JSON + 1)
     except OSError as error:
         raise PacketError(
             f"cannot read {path.name}: {error.strerror}",
             where=str(path),
             fix="run the stage that writes it (`trimtab run` resumes)",
         ) from error
+    if len(data) > LARGEST_JSON:
+        raise PacketError(
+            f"{path.name} is larger than {LARGEST_JSON} bytes", where=str(path), fix="do not use this packet"
+        )
     return from_json(data, kind, where=str(path))
 
 

@@ -10,7 +10,10 @@ from trimtab.domain.noun import BATCH, Dims
 from trimtab.domain.plan import Entry, Plan
 from trimtab.domain.study import SliceSpec, Study
 from trimtab.errors import StudyError
+from trimtab.store._network import network_faults
+from trimtab.store._quality import quality_faults
 from trimtab.store._seconds import seconds
+from trimtab.store._signoff import signoff_faults
 from trimtab.store._strict import Fault, Path, did_you_mean
 from trimtab.store._write import is_safe
 
@@ -21,6 +24,7 @@ _SAFE_FIX = "use a-z, 0-9, '.', '_' and '-', not starting with a dot, at most 96
 def rule_faults(study: Study) -> Iterator[Fault]:
     """Every broken rule of a study whose types are right."""
     yield from _texts(study)
+    yield from network_faults(study.model)
     yield from _model(study)
     yield from _crops(study)
     yield from _dims(study)
@@ -32,6 +36,8 @@ def rule_faults(study: Study) -> Iterator[Fault]:
     yield from _plan_ids(study)
     yield from _space(study)
     yield from _guards(study)
+    yield from signoff_faults(study)
+    yield from quality_faults(study.quality)
 
 
 def _texts(study: Study) -> Iterator[Fault]:
@@ -39,7 +45,6 @@ def _texts(study: Study) -> Iterator[Fault]:
         fix = "use letters, digits, spaces, '.', '_' and '-', not starting with a dot, at most 96 characters"
         yield Fault(("name",), f"{study.name!r} cannot be the name of a folder", fix)
     named: list[tuple[Path, str]] = [
-        (("model", "path"), study.model.path),
         (("model", "revision"), study.model.revision),
         (("workload", "arrivals", "file"), study.workload.arrivals.file),
         (("workload", "arrivals", "time"), study.workload.arrivals.time),
@@ -267,11 +272,17 @@ def _space(study: Study) -> Iterator[Fault]:
 
 
 def _guards(study: Study) -> Iterator[Fault]:
-    known = [*BUILT_IN_SLICES, *(part.name for part in study.workload.slices)]
+    """A guard is decided on held-out traffic, so its slice must reach into it."""
+    stops = {"tune": study.workload.tune_share, "held-out": 1.0}
+    stops |= {part.name: part.stop for part in study.workload.slices if part.name not in BUILT_IN_SLICES}
     for position, guard in enumerate(study.guards):
-        if guard.slice not in known:
-            path: Path = ("guards", position, "slice")
-            yield Fault(path, f"there is no slice {guard.slice!r}", did_you_mean(guard.slice, known))
+        path: Path = ("guards", position, "slice")
+        stop = stops.get(guard.slice)
+        if stop is None:
+            yield Fault(path, f"there is no slice {guard.slice!r}", did_you_mean(guard.slice, stops))
+        elif stop <= study.workload.tune_share:
+            text = f"slice {guard.slice!r} ends before the held-out traffic begins, so its guard can never be decided"
+            yield Fault(path, text, "use held-out, or a slice that stops after workload.tune_share")
 
 
 def _keys(found: Iterable[str], study: Study, path: Path) -> Iterator[Fault]:

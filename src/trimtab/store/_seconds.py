@@ -6,17 +6,15 @@ import re
 
 from trimtab.errors import StudyError
 
-_PARTS = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?", re.ASCII)
+_PARTS = re.compile(r"(?:(\d+(?:\.\d+)?)d)?(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?", re.ASCII)
+_UNITS = (86400, 3600, 60, 1)
 
 
 def seconds(text: str, where: str = "budget.time") -> float:
-    """``"90s"``, ``"5m"``, ``"2h"``, ``"1h30m"`` as seconds. StudyError for anything else, and for nothing."""
+    """``"90s"``, ``"5m"``, ``"2h"``, ``"1h30m"``, ``"30d"`` as seconds. StudyError for anything else, and for
+    nothing."""
     found = _PARTS.fullmatch(text.strip().lower())
-    total = (
-        sum(float(part) * unit for part, unit in zip(found.groups(), (3600, 60, 1), strict=True) if part)
-        if found
-        else 0
-    )
+    total = sum(float(part) * unit for part, unit in zip(found.groups(), _UNITS, strict=True) if part) if found else 0
     if not 0 < total < 1e9:
-        raise StudyError(f"{text!r} is not a length of time", where=where, fix='write "90s", "5m", "2h" or "1h30m"')
+        raise StudyError(f"{text!r} is not a length of time", where=where, fix='write "90s", "5m", "1h30m" or "30d"')
     return total

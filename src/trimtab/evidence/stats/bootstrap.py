@@ -222,13 +222,13 @@ def _paired(
     ratios = draw(length)
     if not np.all(np.isfinite(ratios)):
         return Comparison(seen, None, n, length, n // length, none, f"in some resamples the figure {AMONG_FAILED}")
-    ratios = np.sort(_stretched(ratios, level, n // length))
+    ratios = np.sort(stretched(ratios, level, n // length))
     tail = (1 - level) / 2
     interval = Interval(lo=quantile(ratios, tail), hi=quantile(ratios, 1 - tail), level=level, method=METHOD)
     return Comparison(seen, interval, n, length, n // length, ratios)
 
 
-def _stretched(ratios: Floats, level: float, blocks: int) -> Floats:
+def stretched(ratios: Floats, level: float, blocks: int) -> Floats:
     """The resampled ratios, pulled away from their median for having only ``blocks`` blocks."""
     p = (1 + level) / 2
     factor = t_quantile(p, blocks - 1) / NormalDist().inv_cdf(p) * math.sqrt(blocks / (blocks - 1))

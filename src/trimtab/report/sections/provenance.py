@@ -1,4 +1,4 @@
-"""Runs, seeds, owners, how to check and repeat it, and every stored figure."""
+"""Runs, seeds, how to check and repeat it, and every stored figure."""
 
 from __future__ import annotations
 
@@ -9,19 +9,12 @@ import msgspec
 from trimtab.domain.figure import Figure
 from trimtab.domain.packet import STAGES
 from trimtab.domain.trace import RunInfo
-from trimtab.domain.verdict import ROLES
 from trimtab.report import words
 from trimtab.report.book import Book, source
-from trimtab.report.page import Block, Cell, Code, Column, Facts, Fold, Grid, Prose, Row, Section
+from trimtab.report.page import Cell, Code, Column, Facts, Fold, Grid, Row, Section
 
 DIGEST = 12
 """Characters of a digest that are shown."""
-
-CLOSES_WITH = {
-    "compiler": "Design rationale with trade-offs",
-    "runtime": "Profile traces and bottleneck map",
-    "observability": "Test report and closure memo",
-}
 
 
 def runs(book: Book) -> Section | None:
@@ -90,44 +83,6 @@ def _run(run: RunInfo) -> Row:
     )
 
 
-def owners(book: Book) -> Section | None:
-    """Who answers for what. Nothing here is signed, and it says so."""
-    named = book.record.study.owners
-    if book.record.verdict is None:
-        return None
-    asked = book.record.study.signoff.require
-    columns = (
-        Column(label="Owner"),
-        Column(label="Name in the study"),
-        Column(label="Closes with"),
-        Column(label="Sign-off"),
-    )
-    rows = tuple(
-        Row(
-            cells=(
-                Cell(text=words.opened(book.owner(role))),
-                Cell(text=named.get(role, "nobody is named")),
-                Cell(text=CLOSES_WITH[role]),
-                Cell(text="required, not signed" if role in asked else "not required", look="muted"),
-            )
-        )
-        for role in ROLES
-    )
-    blocks: list[Block] = [Grid(columns=columns, rows=rows)]
-    proposal = book.record.proposal
-    if proposal is not None:
-        move = words.ended(proposal.move.sentence)
-        blocks.append(Prose(paragraphs=((f"{words.opened(book.owner(proposal.move.owner))}:", move),)))
-    return Section(
-        id="owners",
-        nav="Owners",
-        eyebrow="Packet",
-        heading="Nobody has signed this record.",
-        blocks=tuple(blocks),
-        source="A name in this table is an owner, not a signature.",
-    )
-
-
 def reproduce(book: Book) -> Section | None:
     """How to check and to repeat it."""
     manifest = book.record.manifest
@@ -135,8 +90,12 @@ def reproduce(book: Book) -> Section | None:
         return None
     files = words.many(len(manifest.files), "file")
     lines = (
-        ("trimtab verify PACKET", f"checks the hashes of {files}, offline"),
+        ("trimtab verify PACKET", f"checks the hashes of {files}, documents, signatures and policy, offline"),
         ("trimtab report PACKET", "shows this report in the terminal and rewrites it"),
+        (
+            "trimtab reproduce PACKET",
+            "replays baseline and proposal again from the same seeds and compares them with this",
+        ),
         (
             "trimtab run STUDY --fresh",
             "measures everything again, from the same seeds; model and traffic lie beside the study",

@@ -7,7 +7,7 @@ from trimtab.report import words
 from trimtab.report.arms import arms
 from trimtab.report.book import Book
 from trimtab.report.page import Opening
-from trimtab.report.sections import answers, tail
+from trimtab.report.sections import answers, signing, tail
 
 WORDS = {"ship": "Ship", "hold": "Hold", "rollback": "Roll back"}
 REASONS = {
@@ -98,8 +98,5 @@ def _few(names: list[str], most: int = 3) -> list[str]:
 
 
 def _pending(book: Book, verdict: Verdict) -> str:
-    """Signatures are no part of a Record: nothing here may look signed."""
-    roles = [book.owner(role) for role in book.record.study.signoff.require]
-    if not roles or verdict.decision != "ship":
-        return ""
-    return f"Unsigned. The sign-off policy asks for the {words.listed(roles)} before you ship."
+    """Only a ship waits for signatures."""
+    return signing.pending(book) if verdict.decision == "ship" else ""

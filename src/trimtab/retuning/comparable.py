@@ -1,0 +1,63 @@
+"""Which packets may be compared at all, and what is not the same where they may.
+
+What the figures hang on (processor, cores, quota, memory limit, workers and their threads) forbids a comparison where
+it differs. What may move them (kernel, microcode, governor, host) is named, and costs the pairing of arrivals. The
+versions of runtimes are judged by who asks: a repetition needs the same ones, a gate is there to see what new ones do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from trimtab.domain.envelope import Envelope
+from trimtab.domain.plan import Plan
+
+_FORBIDS = {
+    "cpu_model": "processor",
+    "quota_cores": "quota in cores",
+    "memory_limit_bytes": "memory limit in bytes",
+    "virtualisation": "virtualisation",
+}
+_DIFFERS = ("host", "kernel", "microcode", "firmware", "governor", "power_profile", "huge_pages", "clock_source")
+_SERVE = ("workers", "threads")
+
+
+def forbids(then: Envelope, now: Envelope) -> tuple[str, ...]:
+    """What differs between two machines so that their figures may not be compared; empty = nothing."""
+    named = [_told(name, getattr(then, field), getattr(now, field)) for field, name in _FORBIDS.items()]
+    cores = _told("cores that may be used", len(then.cores_allowed), len(now.cores_allowed))
+    lost = sorted(set(then.cpu_flags) - set(now.cpu_flags))
+    flags = f"processor flags gone: {', '.join(lost[:5])}" if lost else ""
+    return tuple(text for text in (*named, cores, flags) if text)
+
+
+def plan_forbids(then: Plan, now: Plan) -> tuple[str, ...]:
+    """The same for what a plan takes of the machine."""
+    named = [_told(f"{name} of plan {then.id}", getattr(then.serve, name), getattr(now.serve, name)) for name in _SERVE]
+    return tuple(text for text in named if text)
+
+
+def differs(then: Envelope, now: Envelope) -> tuple[str, ...]:
+    """What else is not the same; empty = nothing that is known."""
+    named = [_told(name.replace("_", " "), getattr(then, name), getattr(now, name)) for name in _DIFFERS]
+    return tuple(text for text in named if text)
+
+
+def versions_differ(then: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
+    """Versions that are not the same, by name."""
+    return tuple(_versions(then, now))
+
+
+def _versions(then: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
+    for name in sorted({*then, *now}):
+        text = _told(name, then.get(name, ""), now.get(name, ""))
+        if text:
+            yield text
+
+
+def _told(name: str, then: object, now: object) -> str:
+    return "" if then == now else f"{name}: {_known(then)} then, {_known(now)} now"
+
+
+def _known(value: object) -> str:
+    return "none" if value is None or value == "" else str(value)

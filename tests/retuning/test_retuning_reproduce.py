@@ -1,0 +1,95 @@
+"""Does a packet come out again: agree, differ, inconclusive, against the floor that it had."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+from retuning_cases import noisy, study
+
+from trimtab.domain.envelope import Envelope
+from trimtab.domain.plan import ServePolicy
+from trimtab.retuning.comparable import differs, forbids, plan_forbids, versions_differ
+from trimtab.retuning.reproduce import overall, repeat, sentence
+
+STUDY = study()
+SLA = STUDY.sla
+ENVELOPE = Envelope(
+    host="a", kernel="6.1", cpu_model="EPYC", cpu_flags=("avx2", "amx"), cores_online=2, cores_allowed=(0, 1),
+    microcode="1", firmware="", governor="", power_profile="", virtualisation="kvm", quota_cores=None, cgroup="v1",
+    memory_bytes=1, memory_limit_bytes=None, huge_pages="", clock_source="tsc", compiler="", python="3.11", versions={},
+)  # fmt: skip
+
+
+def arm(scale: float, seed: int, replays: int = 3, spread: float = 0.02) -> list[Any]:
+    """Replays that differ by ``spread`` from one to the next."""
+    return [noisy(seed + k, 3000, scale * (1 + spread * (k - 1))) for k in range(replays)]
+
+
+def outcomes(then: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    return [row.outcome for row in repeat(then, now, SLA, 1)]
+
+
+def test_the_same_again_agrees_figure_by_figure() -> None:
+    rows = repeat({"today": arm(1, 1), "refit": arm(0.5, 11)}, {"today": arm(1, 21), "refit": arm(0.5, 31)}, SLA, 1)
+    assert [(row.figure, row.outcome) for row in rows] == [
+        ("p95 of plan today", "agree"),
+        ("p95 of plan refit", "agree"),
+        ("change of p95, today to refit", "agree"),
+    ]
+    assert overall(rows) == "agree"
+    assert sentence(rows) == "All 3 primary figures agree with the packet."
+    assert rows[2].then == pytest.approx(-0.5, abs=0.02)
+
+
+def test_one_plan_that_is_slower_now_differs_and_so_does_the_change() -> None:
+    then, now = {"today": arm(1, 1), "refit": arm(0.5, 11)}, {"today": arm(1, 21), "refit": arm(0.8, 31)}
+    assert outcomes(then, now) == ["agree", "differ", "differ"]
+    assert sentence(repeat(then, now, SLA, 1)) == (
+        "2 of 3 primary figures differ: p95 of plan refit, change of p95, today to refit."
+    )
+
+
+def test_a_slower_host_differs_and_the_change_still_agrees() -> None:
+    then, now = {"today": arm(1, 1), "refit": arm(0.5, 11)}, {"today": arm(1.5, 21), "refit": arm(0.75, 31)}
+    assert outcomes(then, now) == ["differ", "differ", "agree"]
+
+
+def test_a_provisional_floor_decides_nothing() -> None:
+    then, now = {"today": arm(1, 1, replays=2)}, {"today": arm(1, 21)}
+    assert outcomes(then, now) == ["inconclusive"]
+    assert repeat(then, now, SLA, 1)[0].note.startswith("provisional: 2 replays an arm")
+
+
+def test_a_difference_whose_interval_reaches_the_floor_is_inconclusive() -> None:
+    wild = np.random.default_rng(5).gamma(0.4, 0.05, 3000)
+    then = {"today": [wild * scale for scale in (0.95, 1.0, 1.06)]}
+    now = {"today": [np.random.default_rng(6).gamma(0.4, 0.05 * 1.14, 3000)]}
+    (row,) = repeat(then, now, SLA, 1)
+    assert row.outcome == "inconclusive"
+    assert row.note == "beyond the floor, but the interval reaches into it"
+
+
+def test_other_arrivals_cannot_be_held_against_each_other() -> None:
+    (row,) = repeat({"today": arm(1, 1)}, {"today": [replay[:-1] for replay in arm(1, 2)]}, SLA, 1)
+    assert (row.outcome, row.note) == ("inconclusive", "not the same arrivals: [2999, 3000] requests")
+
+
+def test_a_changed_core_or_thread_count_is_not_comparable() -> None:
+    plan = STUDY.baseline
+    assert forbids(ENVELOPE, ENVELOPE) == ()
+    assert forbids(ENVELOPE, replace(ENVELOPE, cores_allowed=(0, 1, 2))) == ("cores that may be used: 2 then, 3 now",)
+    assert forbids(ENVELOPE, replace(ENVELOPE, quota_cores=1.5)) == ("quota in cores: none then, 1.5 now",)
+    assert forbids(ENVELOPE, replace(ENVELOPE, cpu_flags=("avx2",))) == ("processor flags gone: amx",)
+    assert plan_forbids(plan, plan) == ()
+    assert plan_forbids(plan, replace(plan, serve=ServePolicy(threads=2))) == ("threads of plan today: 1 then, 2 now",)
+
+
+def test_what_may_move_figures_is_named() -> None:
+    assert differs(ENVELOPE, replace(ENVELOPE, kernel="6.2")) == ("kernel: 6.1 then, 6.2 now",)
+    assert versions_differ({"openvino": "1", "onnx": "2"}, {"openvino": "1", "onnx": "3", "torch": "4"}) == (
+        "onnx: 2 then, 3 now",
+        "torch: none then, 4 now",
+    )
