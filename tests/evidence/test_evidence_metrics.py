@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from evidence_cases import Line, Ran, Silent, dynamic, trace
 
-from trimtab.domain.figure import Interval
+from trimtab.domain.figure import Interval, Series
+from trimtab.domain.profile import MemoryPoint
 from trimtab.domain.score import LOSS_CAUSES
-from trimtab.domain.study import Sla
-from trimtab.evidence import latency
+from trimtab.domain.study import QualitySpec, Sla
+from trimtab.evidence import gate, latency, memory
 from trimtab.evidence.classify.symptoms import Facts, suspects
 from trimtab.evidence.figures import Desk
 from trimtab.evidence.score import gain
@@ -135,3 +136,26 @@ def test_gain_and_capture() -> None:
 def test_overload_needs_no_interval() -> None:
     says("useful work of 1.2 times the workers' time cannot be served")
     assert next(s for s in suspects(Facts(effects={}, load=1.2)) if s.id == "capacity-queueing").named
+
+
+def test_quality_by_entry() -> None:
+    spec = QualitySpec(floor=0.97)
+    given = {"to-160": (1.0, 1.0, 1.0, 1.0), "to-960": (0.98, 0.94), "any": (0.99, None)}
+    rows = [(name, value) for name, values in given.items() for value in values]
+    columns = {"entry": tuple(n for n, _ in rows), "value": tuple(v for _, v in rows)}
+    same = dict.fromkeys(("band", "route", "unpadded"), (None,) * len(rows))
+    found = gate.parts(Series(id="quality.p", columns=columns | same))
+    for part in found[1:]:
+        shown = ", ".join("no reference answer" if v is None else f"{v:g}" for v in given[part.name])
+        figure = gate.value(part, spec)
+        said = "" if figure is None else f"{figure:g} "
+        says(f"| {part.name} | {shown} | {said}| {gate.status(part, spec)} |")
+    says(f"Over all of them: {gate.status(found[0], spec)};")
+    rest = found[0]._replace(values=found[0].values[:-1])
+    says(f"without the last request it would be {gate.value(rest, spec):.3g} and {gate.status(rest, spec)},")
+
+
+def test_memory_growth() -> None:
+    curve = [MemoryPoint(shapes=n, resident_bytes=mib * 2**20) for n, mib in ((20, 300), (120, 350), (220, 360))]
+    whole, late = memory.growth(curve), memory.growth(memory.second_half(curve))
+    says(f"300 MiB after 20 shapes, 350 after 120, 360 after 220: {whole:g} MiB, late {late:g} MiB.")

@@ -188,7 +188,7 @@ def envelope() -> Envelope:
 def checks() -> tuple[EnvelopeCheck, ...]:
     return (
         EnvelopeCheck(name="cores", assumed="0, 1", probed="0, 1", status="agrees"),
-        EnvelopeCheck(name="memory", assumed="2 GiB", probed="8 GiB", status="agrees"),
+        EnvelopeCheck(name="memory_gib", assumed="2", probed="8.0", status="agrees"),
         EnvelopeCheck(name="governor", assumed="performance", probed="", status="unknown"),
         EnvelopeCheck(name="virtual", assumed="no", probed="kvm", status="differs"),
     )

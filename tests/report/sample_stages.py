@@ -55,6 +55,9 @@ def compiled() -> Findings:
         findings=tuple(Finding(text=text, owner="compiler") for text in texts),
         series=(
             series("compile.quality", [_quality("today", 0.99, 0.94, "bf16 87%, f32 13%")], "quality"),
+            series("compile.quality_parts", _parts("today"), "quality"),
+            series("compile.memory", [_memory("today", 412.0, 36.0, 84.0), _memory("refit-4", 530.0, 41.0, None)]),
+            series("compile.growth", _growth("today", 300.0) + _growth("refit-4", 420.0)),
             series("compile.entries", entries), series("compile.shapes", shapes), series("compile.kernels", kernels),
             series("compile.precision", precision), series("compile.failures", failed),
         ),
@@ -64,9 +67,36 @@ def compiled() -> Findings:
 def _quality(plan: str, value: float, worst: float, executed: str) -> dict[str, Cell]:
     return {
         "plan": plan, "metric": "argmax-agreement", "value": value, "floor": 0.97,
-        "status": "pass" if value >= 0.97 else "fail", "worst": worst, "worst_width": 913, "samples": 24,
-        "payloads": "rendered", "executed": executed,
+        "status": "pass" if value >= 0.97 else "fail", "worst": worst, "worst_width": 913,
+        "worst_band": "width 16-140", "worst_entry": "any-width", "worst_padding": None,
+        "worst_band_value": value - 0.01, "worst_entry_value": value, "worst_padding_value": None, "samples": 24,
+        "payloads": "rendered", "time": 5.2, "baseline_time": 6.4, "executed": executed,
     }  # fmt: skip
+
+
+def _parts(plan: str) -> list[dict[str, Cell]]:
+    return [
+        {"plan": plan, "kind": kind, "part": name, "metric": "argmax-agreement", "value": value, "worst": 0.94,
+         "floor": 0.97, "status": status, "samples": 8, "time": 5.2, "baseline_time": 5.2, "payloads": "rendered",
+         "executed": "bf16 87%, f32 13%"}
+        for kind, name, value, status in (
+            ("all", "all shapes", 0.99, "pass"), ("band", "width 16-140", 0.98, "pass"),
+            ("entry", "any-width", None, "inconclusive"), ("padding", "to-160", 0.95, "fail"),
+        )
+    ]  # fmt: skip
+
+
+def _memory(plan: str, peak: float, scratch: float, growth: float | None) -> dict[str, Cell]:
+    return {
+        "plan": plan, "entries": 1, "workers": 1, "memory": 48.0, "peak": peak, "scratch": scratch, "growth": growth,
+        "growth_late": growth and growth / 2, "shapes": 424, "limit": 2048.0, "share": peak / 2048.0,
+    }  # fmt: skip
+
+
+def _growth(plan: str, held: float) -> list[dict[str, Cell]]:
+    return [
+        {"plan": plan, "entry": "any-width", "shapes": 24 + 50 * k, "resident": held + 12.0 * k**0.5} for k in range(9)
+    ]
 
 
 def retuned() -> Findings:
@@ -79,6 +109,8 @@ def retuned() -> Findings:
             "simulated_hi": None if sim is None else sim + 0.05, "replicas": 5, "measured": mea,
             "measured_lo": None if mea is None else mea - 0.05, "measured_hi": None if mea is None else mea + 0.05,
             "judged_on": "p95", "floor": 0.06, "compile_s": 3.9, "memory_mib": 118.0, "reason": reason,
+            "peak_mib": 530.0, "quality": None if mea is None else 0.99, "quality_metric": "argmax-agreement",
+            "quality_status": None if mea is None else "pass", "payloads": "rendered", "executed": "bf16 87%",
         }  # fmt: skip
 
     candidates = [

@@ -13,8 +13,9 @@ import sample_record as sample
 from msgspec.structs import replace
 
 from trimtab.domain.packet import Record
-from trimtab.report.page import Grid, Page, Section
+from trimtab.report.page import Fold, Grid, Page, Panels, Section
 from trimtab.report.palette import CAUSES, DARK, LIGHT
+from trimtab.report.sections.entries import _readable
 from trimtab.report.view import view
 
 G = "\u00a0"
@@ -119,6 +120,7 @@ def test_headings_are_findings() -> None:
         "queue": f"Batches kept core 1 busy for 68{G}% of the time.",
         "compile": "5 entries of 3 plans compiled in 6.1 s and 240 MiB; 1 failed.",
         "quality": "The answers of int8 leave the floor.",
+        "memory": f"Every plan stays below the limit of 2{G}GiB.",
         "simulation": f"The simulation puts p95 4.7{G}% below the replay, inside the noise of the replays.",
         "candidates": (
             "Add padded entries 160, 288, 512 and 960, and warm each at start: p95 −43 % on the tune slice."
@@ -189,9 +191,86 @@ def test_quality_stands_beside_the_precision_that_was_executed() -> None:
     grid = section.blocks[0]
     assert isinstance(grid, Grid)
     assert [[cell.text for cell in row.cells] for row in grid.rows] == [
-        ["today", "argmax-agreement", f"99{G}%", f"94{G}%", f"97{G}%", "holds", "bf16 87%, f32 13%", "24", "rendered"],
-        ["int8", "argmax-agreement", f"83{G}%", f"41{G}%", f"97{G}%", "fails", "int8 100%", "24", "rendered"],
+        ["today", f"99{G}%", f"97{G}%", "holds", f"94{G}%", f"98{G}%", f"99{G}%", "", f"5.2{G}ms", "bf16 87%, f32 13%",
+         "24"],
+        ["int8", f"83{G}%", f"97{G}%", "fails", f"41{G}%", f"82{G}%", f"83{G}%", "", f"5.2{G}ms", "int8 100%", "24"],
+    ]  # fmt: skip
+    int8 = [cell.sub for cell in grid.rows[1].cells]
+    assert (int8[1], int8[5], int8[8], int8[10]) == ("argmax-agreement", "width 16-140", f"today 6.4{G}ms", "rendered")
+
+
+def test_every_band_entry_and_padding_has_its_own_row() -> None:
+    parts = part(view(sample.ship()), "quality").blocks[1]
+    assert isinstance(parts, Fold)
+    assert [(row.cells[1].text, row.cells[1].sub, row.cells[2].text, row.cells[5].text) for row in parts.grid.rows] == [
+        ("all shapes", "", f"99{G}%", "holds"),
+        ("width 16-140", "shape band", f"98{G}%", "holds"),
+        ("any-width", "entry", "–", "open"),
+        ("to-160", "padding alone, entry", f"95{G}%", "fails"),
     ]
+
+
+def test_a_plan_whose_answers_are_not_judged_stays_open() -> None:
+    record = sample.ship()
+    found = record.findings["retune"]
+    series = tuple(
+        replace(one, columns=one.columns | {"status": ("inconclusive",)}) if one.id == "retune.quality" else one
+        for one in found.series
+    )
+    page = view(replace(record, findings=record.findings | {"retune": replace(found, series=series)}))
+    assert part(page, "quality").heading == "The answers of int8 stay open."
+
+
+def test_a_candidate_shows_speed_memory_and_answers_in_one_row() -> None:
+    grid = part(view(sample.ship()), "candidates").blocks[0]
+    assert isinstance(grid, Grid)
+    rows = {row.cells[0].sub: row.cells for row in grid.rows}
+    chosen, simulated = rows["refit-4"], rows["batch-4"]
+    assert (chosen[2].text, chosen[4].text, chosen[4].sub) == (f"−43{G}%", "+118", "530")
+    assert (chosen[5].text, chosen[5].sub, chosen[5].glyph) == (f"99{G}%", "rendered, bf16 87%", "pass")
+    assert (simulated[5].text, simulated[5].sub) == ("", "")
+
+
+def test_memory_stands_against_its_limit_and_grows_with_shapes() -> None:
+    section = part(view(sample.ship()), "memory")
+    grid, panels = section.blocks
+    assert isinstance(grid, Grid)
+    assert isinstance(panels, Panels)
+    assert [[cell.text for cell in row.cells] for row in grid.rows] == [
+        ["today", "1", "1", f"48{G}MiB", f"36{G}MiB", f"412{G}MiB", f"20{G}%", f"+84{G}MiB", f"+42{G}MiB"],
+        ["refit-4", "1", "1", f"48{G}MiB", f"41{G}MiB", f"530{G}MiB", f"26{G}%", "–", "–"],
+    ]
+    assert grid.rows[0].cells[7].sub == "over 424"
+    assert panels.panels[0].lines[0].text == f"today, any-width: 300{G}MiB after 24 shapes, 334{G}MiB after 424"
+
+
+def test_a_plan_above_the_limit_is_named() -> None:
+    record = sample.ship()
+    found = record.findings["compile"]
+    series = tuple(
+        replace(one, columns=one.columns | {"share": (0.2, 1.1)}) if one.id == "compile.memory" else one
+        for one in found.series
+    )
+    page = view(replace(record, findings=record.findings | {"compile": replace(found, series=series)}))
+    assert part(page, "memory").heading == f"Above the limit of 2{G}GiB: refit-4."
+
+
+def test_assumptions_are_named_in_words() -> None:
+    grid = part(view(sample.ship()), "envelope").blocks[0].left[0]
+    assert [row.cells[0].text for row in grid.rows] == ["Cores", "Memory, GiB", "Governor", "Virtual"]
+
+
+@pytest.mark.parametrize(
+    ("ends", "labels"),
+    [
+        ((160, 960), ["160", "960"]),
+        ((132, 201, 266, 337, 428, 557, 752, 1077), ["132", "", "", "337", "", "557", "752", "1,077"]),
+        ((20, 960), ["", "960"]),  # no room left of it
+    ],
+)
+def test_labels_of_entries_never_run_into_one_another(ends: tuple[int, ...], labels: list[str]) -> None:
+    spans = [{"x": 0.0, "end": float(end), "label": f"{end:,}", "open": False} for end in ends]
+    assert [span["label"] for span in _readable(spans, 1100.0, 170.0)] == labels
 
 
 def test_held_out_and_tune_figures_never_share_a_table() -> None:

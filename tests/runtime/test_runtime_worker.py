@@ -179,13 +179,38 @@ Y = np.arange(32, dtype=np.float32).reshape(2, 16)
         ({"y": Y}, ""),
         ({}, "output 'y' is missing; the network gave none"),
         ({"y": np.zeros((2, 0))}, "output 'y' is empty"),
-        ({"y": Y[:1]}, "output 'y' has shape [1, 16] for a batch of 2"),
-        ({"y": np.where(Y == 3, np.nan, Y)}, "an output holds values that are not finite"),
+        ({"y": Y[:1]}, "output 'y' has shape [1, 16] for a batch of 2: its axis 0 is not the batch"),
+        ({"y": np.where(Y == 3, np.nan, Y)}, "output 'y' holds nan"),
+        ({"y": np.where(Y == 3, -np.inf, Y)}, ""),  # nothing is known of what the reference gives
         ({"y": np.full((2, 16), 6e4, dtype=np.float16)}, ""),  # its sum overflows, its values do not
     ],
 )
 def test_outputs_are_judged(outputs: dict[str, np.ndarray], fault: str) -> None:
     assert OutputCheck(("y",)).judge(X, outputs, 2) == fault
+
+
+@pytest.mark.parametrize(
+    ("infinities", "value", "fault"),
+    [
+        ({"y": "-"}, -np.inf, ""),
+        ({"y": "-"}, np.inf, "output 'y' holds +inf, which the reference never gives"),
+        ({"y": "-"}, np.nan, "output 'y' holds nan"),
+        ({"y": ""}, -np.inf, "output 'y' holds -inf, which the reference never gives"),
+        ({}, np.inf, "output 'y' holds +inf, which the reference never gives"),
+    ],
+)
+def test_only_infinities_that_the_reference_gives_are_answers(infinities, value: float, fault: str) -> None:
+    check = OutputCheck(("y",), infinities)
+    assert check.judge(X, {"y": np.where(Y == 3, value, Y)}, 2) == fault
+    assert check.judge(X, {"y": Y}, 2) == ""
+
+
+def test_masked_outputs_are_stale_like_others() -> None:
+    check, masked = OutputCheck(("y",), {"y": "-+"}), np.where(Y == 3, -np.inf, Y)
+    both = np.where(Y == 4, np.inf, masked)  # its sum is nan
+    for output in (masked, both):
+        assert check.judge(X, {"y": output}, 2) == ""
+        assert check.judge(OTHER, {"y": output}, 2).startswith("the output is the one of the batch before")
 
 
 def test_the_output_of_the_batch_before_is_stale_if_the_inputs_differ() -> None:

@@ -57,6 +57,13 @@ class Envelope(Noun, frozen=True, kw_only=True):
     pace: tuple[Pace, ...] = ()
 
 
+def memory_limit(assumed: Assumptions, envelope: Envelope) -> int | None:
+    """The memory that all workers may take, bytes: the least of what is assumed, what the control group allows and what
+    the machine has; None where nothing of it is known."""
+    declared = None if assumed.memory_gib is None else round(assumed.memory_gib * 2**30)
+    return min(filter(None, (declared, envelope.memory_limit_bytes, envelope.memory_bytes)), default=None)
+
+
 class EnvelopeCheck(Noun, frozen=True, kw_only=True):
     """One assumption against the probe; ``unknown`` is never a pass."""
 

@@ -8,6 +8,7 @@ from trimtab.domain.noun import EntryId, Executed, Noun, Ns
 from trimtab.domain.plan import Optimisation, Precision
 
 FailureKind = Literal["unsupported", "unknown-option", "compiler-error", "out-of-memory", "timeout", "crash", "quality"]
+CompileEventKind = Literal["compile", "recompile", "eager"]
 
 
 class CompileOptions(Noun, frozen=True, kw_only=True):
@@ -71,6 +72,18 @@ class ShapeTiming(Noun, frozen=True, kw_only=True):
     cpu_ns: tuple[Ns, ...]
 
 
+class CompileEvent(Noun, frozen=True, kw_only=True):
+    """A runtime compiled by itself while it ran a batch: for code that it had not compiled yet (``compile``), because
+    what it had compiled does not fit the inputs (``recompile``), or it gave up and runs uncompiled (``eager``).
+
+    ``reason`` is the runtime's own: which of its assumptions failed. ``ns`` is what it took (NEVER: it does not say).
+    """
+
+    kind: CompileEventKind
+    reason: str
+    ns: Ns
+
+
 class FirstRun(Noun, frozen=True, kw_only=True):
     """The first run of a shape that traffic has and the grid has not, wall ns, in order of arrival."""
 
@@ -78,11 +91,20 @@ class FirstRun(Noun, frozen=True, kw_only=True):
     ns: Ns
 
 
+class MemoryPoint(Noun, frozen=True, kw_only=True):
+    """What the process held after an entry had run ``shapes`` distinct shapes."""
+
+    shapes: int
+    resident_bytes: int
+
+
 class CompileProfile(Noun, frozen=True, kw_only=True):
     """All that is known about one compiled entry before it serves traffic.
 
     ``first_runs``: what new shapes cost a process that has already seen many others, as they come in traffic; only
-    dynamic entries meet new shapes.
+    dynamic entries meet new shapes. ``peak_bytes``: the most that the process held while the entry was compiled or ran.
+    ``scratch_bytes``: the most that one run took above what was held before it (NEVER: not readable). ``growth``:
+    memory over the number of shapes that a dynamic entry has run, those of its grid first, then its ``first_runs``.
     """
 
     plan: str
@@ -96,6 +118,8 @@ class CompileProfile(Noun, frozen=True, kw_only=True):
     inspection: Inspection
     timings: tuple[ShapeTiming, ...]
     first_runs: tuple[FirstRun, ...] = ()
+    scratch_bytes: int = -1
+    growth: tuple[MemoryPoint, ...] = ()
 
 
 class CompileFailure(Noun, frozen=True, kw_only=True):

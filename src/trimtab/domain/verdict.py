@@ -26,6 +26,7 @@ class Move(Noun, frozen=True, kw_only=True):
     """One bounded change of a plan: ``kind`` names the function that makes it, ``size`` ranks smaller before larger.
 
     ``sentence`` is the imperative that heads the report: "Add entries 640 and 960, and warm both at start."
+    ``memory_mib`` is what its compiled entries take, ``peak_mib`` the most that all its workers hold at once.
     """
 
     kind: str
@@ -35,6 +36,7 @@ class Move(Noun, frozen=True, kw_only=True):
     size: int
     compile_s: float | None = None
     memory_mib: float | None = None
+    peak_mib: float | None = None
     risk: str = ""
 
 
@@ -48,7 +50,8 @@ class Rejected(Noun, frozen=True, kw_only=True):
 
 
 class Proposal(Noun, frozen=True, kw_only=True):
-    """A move with its owner, what it is expected to do, what it did, and where it must be undone."""
+    """A move with its owner, what it is expected to do, what it did, and where it must be undone. ``undecided`` says why
+    the replays could neither choose nor rule out a move; empty where they could."""
 
     move: Move
     baseline: str
@@ -56,6 +59,7 @@ class Proposal(Noun, frozen=True, kw_only=True):
     measured: Figure | None
     rollback: str
     rejected: tuple[Rejected, ...]
+    undecided: str = ""
 
 
 class MatrixCell(Noun, frozen=True, kw_only=True):

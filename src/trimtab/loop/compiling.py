@@ -14,6 +14,7 @@ from trimtab import backends
 from trimtab.domain.noun import EntryId
 from trimtab.domain.plan import Plan, ServePolicy
 from trimtab.evidence.score.reference import ReferenceSet
+from trimtab.loop import answers
 from trimtab.loop.context import TUNE, Context, Profiles, Renamed, profile_digest
 from trimtab.loop.runs import simulated
 from trimtab.mapping.cost import CostModel
@@ -24,8 +25,6 @@ from trimtab.store.codec import digest
 from trimtab.store.packet import is_done, mark_done
 
 REFERENCE = "reference"
-LEVELS = "graph-optimisation levels"
-"""The ability that a backend declares."""
 NEWCOMERS = 400
 """How many new shapes of traffic a profile runs once each, at most, to know what first runs cost in service."""
 
@@ -56,12 +55,18 @@ def _measure(ctx: Context, plan: Plan) -> Profiles:
         budget.profile_repeats,
         ctx.worker_cores(plan)[0],
         newcomers=newcomers(traffic, plan, points, NEWCOMERS),
+        infinities=answers.infinities(ctx, "compile"),
         progress=Renamed(ctx.progress, "compile", f"profiling {plan.id}"),
     )
 
 
 def _conditions(ctx: Context) -> dict[str, str]:
-    return {"workload": ctx.workload_sha256, "envelope": ctx.envelope_sha256, "budget": digest(ctx.study.budget)}
+    return {
+        "workload": ctx.workload_sha256,
+        "envelope": ctx.envelope_sha256,
+        "budget": digest(ctx.study.budget),
+        "infinities": digest(answers.infinities(ctx, "compile")),
+    }
 
 
 def reference_plan(ctx: Context) -> tuple[Plan, EntryId]:
@@ -93,17 +98,16 @@ def _enumerate(ctx: Context) -> moves.Options:
         predictor=ctx.costs(study.baseline),
         profiles=ctx.compiled(study.baseline),
         cost=bucket_cost(ctx.costs(reference), entry) if len(study.dims) == 1 else None,
-        no_levels=_no_levels(study.baseline.compile.backend) if study.space.optimisations else "",
+        unable=_unable(study.baseline.compile.backend) if study.space.optimisations or study.space.precisions else {},
     )
     return moves.enumerate_moves(study, known)
 
 
-def _no_levels(backend: str) -> str:
-    """Why a backend has no graph-optimisation levels; empty = it has."""
-    found = next((a for a in backends.info(backend).abilities if a.name == LEVELS), None)
-    if found is None:
-        return "it knows no graph-optimisation levels"
-    return "" if found.ok else found.why
+def _unable(backend: str) -> dict[str, str]:
+    """What moves may ask of a backend and it cannot do here -> why."""
+    abilities = {ability.name: ability for ability in backends.info(backend).abilities}
+    missing = {name: f"it knows no {name}" for name in moves.ABILITIES if name not in abilities}
+    return missing | {name: ability.why for name, ability in abilities.items() if not ability.ok}
 
 
 def bucket_cost(costs: CostModel, entry: EntryId) -> Callable[[int], float]:

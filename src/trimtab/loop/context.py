@@ -19,6 +19,8 @@ from trimtab.loop.schedule import Schedule, plan_time
 from trimtab.mapping.cost import CostModel
 from trimtab.readers.payload import payloads_of
 from trimtab.retuning.moves import Options
+from trimtab.runtime.quality import Answered
+from trimtab.runtime.wire import Member
 from trimtab.store.codec import digest, workload_digest
 from trimtab.store.packet import Packet
 from trimtab.store.study import resolve_model
@@ -38,6 +40,7 @@ class Context:
     progress: Progress
     written: list[Path] = field(default_factory=list)
     options: Options | None = None  # the moves that this study allows, listed once
+    answered: dict[tuple[str, Member], Answered] = field(default_factory=dict)  # by digest of a compile half
     _costs: dict[str, CostModel] = field(default_factory=dict)
 
     def keep(self, paths: Path | Iterable[Path]) -> None:
@@ -52,9 +55,10 @@ class Context:
 
     @cached_property
     def fed(self) -> str:
-        """Digest of the network and of all that says how it is fed: padding, crops, dims, payloads."""
+        """Digest of the network and of all that says how it is fed: padding, crops, dims, calibration, payloads."""
         study = self.study
-        return digest((self.model.sha256, study.model, study.dims, study.workload.payload, study.seeds.payload))
+        files = (self.model.sha256, self.model.torch_sha256, self.model.calibration_sha256)
+        return digest((*files, study.model, study.dims, study.workload.payload, study.seeds.payload))
 
     @cached_property
     def payloads(self) -> Payloads:
@@ -69,8 +73,9 @@ class Context:
     @cached_property
     def schedule(self) -> Schedule:
         space = self.study.space
-        tried = (space.buckets, space.batches, space.backends, space.optimisations, self.study.candidates)
-        count = 2 + sum(len(each) for each in tried)
+        kinds = (space.buckets, space.batches, space.backends, space.optimisations, space.precisions)
+        tried = sum(len(each) for each in kinds) + space.precisions.count("int8")  # int8 is made in two ways
+        count = 2 + tried + len(self.study.candidates)
         budget = self.study.budget
         return plan_time(self.budget_s, budget.replays, count, budget.replay_s)
 

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import msgspec
 
+from trimtab import backends
 from trimtab.domain.figure import Figure
+from trimtab.domain.plan import Plan
 from trimtab.domain.score import Diagnosis
 from trimtab.domain.trace import Trace
-from trimtab.domain.verdict import Move, Proposal
-from trimtab.loop import runs
+from trimtab.domain.verdict import MatrixCell, Move, Proposal
+from trimtab.evidence import latency
+from trimtab.evidence.attribute import tail
+from trimtab.loop import memory, runs
 from trimtab.loop.context import Context
 from trimtab.retuning import arms, findings, moves, rollback
+from trimtab.retuning import memory as charge
 from trimtab.retuning import validate as matrix
 from trimtab.store.codec import read_json
 
 CHOICE = "choice.json"
+COMPUTES = "computes the network"
+"""What a backend says of itself where it cannot."""
 HELD_OUT = arms.HELD_OUT
 
 
@@ -52,31 +59,45 @@ def proposal(ctx: Context, draft: Proposal, cells: matrix.Matrix, replays: Repla
     """The draft with what the held-out replays measured, and the boundary where it must be undone."""
     study, owner = ctx.study, draft.move.owner
     rule = rollback.trigger(_arms(replays).candidate, study.sla, study.seeds.bootstrap)
+    offered, _, _ = latency.rates(replays[draft.move.plan.id][0])
     measured: Figure | None = None if cells.primary is None else findings.cell_figure(cells.primary, "validate.json")
     return msgspec.structs.replace(
         draft,
         measured=measured,
-        rollback=rollback.boundary(rule, study.baseline.id, owner, study.owners.get(owner, "")),
+        rollback=rollback.boundary(rule, study.baseline.id, owner, offered, study.owners.get(owner, "")),
     )
 
 
+def memory_cells(ctx: Context, plan: Plan, replays: Replays) -> tuple[MatrixCell, ...]:
+    """Whether ``plan`` stayed below the envelope's memory limit in its held-out replays; nothing without replays."""
+    return charge.limit_cell(_arms(replays), plan.serve.workers, memory.limit(ctx)) if replays else ()
+
+
 def tail_owner(ctx: Context) -> tuple[str, float] | None:
-    """The largest label of the p95 set and its share, as the attribute stage found it; None where the run proves no
-    cause."""
-    waterfall = ctx.packet.read_findings("attribute").table("tail.p95.waterfall")
-    classes = read_json(ctx.packet.path("diagnosis.json"), Diagnosis).classes
-    if waterfall is None or classes[0].id in ("invalid-measurement", "insufficient-evidence"):
+    """What owns the primary metric's tail and its share, as the attribute stage found it; None where the run proves no
+    cause. Failed requests own it without any further proof."""
+    kind = read_json(ctx.packet.path("diagnosis.json"), Diagnosis).classes[0].id
+    name = latency.PRIMARY_TAILS[ctx.study.sla.metric]
+    found = tail.owner(ctx.packet.read_findings("attribute"), name)
+    if found is None or kind == "invalid-measurement":
         return None
-    rows = zip(waterfall.columns["cause"], waterfall.columns["share"], strict=True)
-    label, share = max(rows, key=lambda row: float(row[1] or 0.0))
-    return str(label), float(share or 0.0)
+    return found if found[0] == tail.FAILED or kind != "insufficient-evidence" else None
 
 
 def not_compared(ctx: Context) -> tuple[str, ...]:
     """The risk of a study with random payloads: its verdict speaks of time alone."""
     if ctx.workload.payload_kind != "random":
         return ()
-    return ("Outputs were not compared: random payloads judge no quality, so padding may change answers unseen.",)
+    return ("Outputs were not compared: random payloads judge no quality.",)
+
+
+def plumbing(ctx: Context, plan: Plan) -> str:
+    """Why a verdict between the baseline and ``plan`` proves plumbing only; empty where both compute the network."""
+    for name in dict.fromkeys((ctx.study.baseline.compile.backend, plan.compile.backend)):
+        unable = [a for a in backends.info(name).abilities if a.name == COMPUTES and not a.ok]
+        if unable:
+            return f"the {name} backend computes no network"
+    return ""
 
 
 def scope(ctx: Context) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from trimtab import backends
 from trimtab.domain.plan import Plan
 from trimtab.domain.trace import RunInfo, Source, Trace
 from trimtab.domain.workload import Workload
+from trimtab.loop import answers
 from trimtab.loop.context import Context, Renamed
 from trimtab.mapping.cost import ProfileService
 from trimtab.mapping.route import Router
@@ -34,7 +35,7 @@ class Interrupted(KeyboardInterrupt):
 
 def replayed(ctx: Context, plan: Plan, part: str, run_id: str, *, stage: str) -> Trace:
     """The measured run ``run_id`` of ``plan`` on slice ``part``: from the packet if it is there, else replayed now."""
-    inputs = _inputs(ctx, plan, part)
+    inputs = _inputs(ctx, plan, part, stage)
     checkpoint = f"run-{run_id}"
     if is_done(ctx.packet.folder, checkpoint, inputs):
         ctx.keep(sorted(ctx.packet.trace_folder(run_id).iterdir()))
@@ -54,6 +55,7 @@ def replayed(ctx: Context, plan: Plan, part: str, run_id: str, *, stage: str) ->
                 cores=ctx.worker_cores(plan),
                 driver_core=ctx.driver_core,
                 run=info(ctx, plan, part, run_id, "measured", 0),
+                infinities=answers.infinities(ctx, stage),
                 sink=lambda table, rows: log.extend([(table, *row) for row in rows]),
             ),
             Renamed(ctx.progress, stage, run_id),
@@ -109,7 +111,7 @@ def info(ctx: Context, plan: Plan, part: str, run_id: str, source: Source, seed:
     )
 
 
-def _inputs(ctx: Context, plan: Plan, part: str) -> dict[str, str]:
+def _inputs(ctx: Context, plan: Plan, part: str, stage: str) -> dict[str, str]:
     return {
         "plan": digest(plan),
         "slice": digest(ctx.slice(part)),
@@ -117,6 +119,7 @@ def _inputs(ctx: Context, plan: Plan, part: str) -> dict[str, str]:
         "envelope": ctx.envelope_sha256,
         "model": ctx.fed,
         "profile": digest(ctx.profiles(plan)),
+        "infinities": digest(answers.infinities(ctx, stage)),
     }
 
 

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from trimtab.domain.plan import Plan
 from trimtab.domain.trace import Trace
 from trimtab.domain.verdict import Move
 from trimtab.domain.workload import Workload
 from trimtab.evidence import latency
+from trimtab.evidence.score.adaptation import beyond_floor
 from trimtab.evidence.stats.quantiles import Floats
-from trimtab.loop import compiling, runs
+from trimtab.loop import compiling, memory, runs
 from trimtab.loop.context import TUNE, Context
 from trimtab.mapping import buckets
-from trimtab.retuning import moves, size
+from trimtab.retuning import moves, search, size
 
 MOST_CORES = 4
 """How many cores the sizing looks at, at least."""
 
 
 def charged(ctx: Context, move: Move) -> Move:
-    """The move with what compiling it really took, if it compiles something that the baseline does not."""
+    """The move with its peak memory, and with what compiling it really took, if it compiles something that the baseline
+    does not."""
+    move = memory.charged(ctx, move)
     if ctx.profile_id(move.plan) == ctx.profile_id(ctx.study.baseline):
         return move
     return moves.charge(move, ctx.compiled(move.plan))
@@ -33,7 +37,7 @@ def confirming_replays(ctx: Context, plans: Sequence[Plan]) -> dict[str, Sequenc
     replays: dict[str, Sequence[Floats] | str] = {
         name: [latency.latencies(trace, ctx.study.sla) for trace in traces] for name, traces in found.items()
     }
-    return {each.id: "an entry does not compile" for each in plans} | replays
+    return {each.id: search.not_compiled(failed) for each in plans if (failed := ctx.failed(each))} | replays
 
 
 def fits(ctx: Context, tune: Workload) -> tuple[buckets.BucketFit, ...]:
@@ -53,4 +57,7 @@ def sizing(ctx: Context, tune: Workload, chosen: Plan) -> size.Sizing:
         return runs.simulated(ctx, candidate, load, TUNE, "sizing", ctx.study.seeds.simulate)
 
     most = max(MOST_CORES, chosen.serve.workers)
-    return size.size(chosen, tune, ctx.study.sla, run, most, measured=chosen.serve.workers)
+    found = size.size(chosen, tune, ctx.study.sla, run, most, measured=chosen.serve.workers)
+    simulation = ctx.packet.read_findings("score").table("score.simulation")
+    assert simulation is not None, "the score stage always sets simulated runs beside replayed ones"
+    return replace(found, doubted=beyond_floor(simulation, ctx.study.sla.metric))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from trimtab.domain.noun import BATCH, Dims, Executed
 from trimtab.domain.ports import Arrays
-from trimtab.domain.study import Crop, InputSpec, ModelSpec
+from trimtab.domain.study import Crop, InputSpec, ModelSpec, OutputSpec
 from trimtab.errors import DataError, ModelError
 
 DTYPES: dict[str, type[np.generic]] = {
@@ -65,7 +65,7 @@ def split(
         whole = _output(outputs, out.name, len(members))
         for row, (dims, result) in enumerate(zip(members, results, strict=True)):
             true = dict(zip(dim_names, dims, strict=True))
-            result[out.name] = _crop(whole[row : row + 1], out.crop, true)
+            result[out.name] = _crop(out, whole[row : row + 1], true)
     return results
 
 
@@ -146,12 +146,12 @@ def _output(outputs: Arrays, name: str, members: int) -> NDArray[Any]:
     )
 
 
-def _crop(part: NDArray[Any], crops: Sequence[Crop], true: dict[str, int]) -> NDArray[Any]:
-    for crop in crops:
+def _crop(out: OutputSpec, part: NDArray[Any], true: dict[str, int]) -> NDArray[Any]:
+    for crop in out.crop:
         keep = kept(crop, true[crop.dim])
         if not 1 <= crop.axis < part.ndim or keep > part.shape[crop.axis]:
             raise ModelError(
-                f"the crop of axis {crop.axis} to {keep} positions does not fit an output of shape {list(part.shape)}",
+                f"output {out.name!r} has shape {list(part.shape)}, but its crop keeps {keep} positions of axis {crop.axis}",
                 where=f"model.outputs crop of {crop.dim!r}",
                 fix="check axis, up and down: kept positions are floor(ceil(dim / up) / down)",
             )

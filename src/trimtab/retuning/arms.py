@@ -29,6 +29,9 @@ CONDITIONS = (
 """What a plan may meet; ``normal`` is the traffic as recorded on this machine. Conditions that were not run are cells
 too, marked not-run."""
 
+BANDS = 3
+"""Bands that the shapes of traffic are cut into."""
+
 
 @dataclass(frozen=True)
 class Arms:
@@ -73,7 +76,7 @@ def _peaks(traces: Sequence[Trace]) -> tuple[int, ...]:
 
 
 def slice_rows(
-    workload: Workload, held_out: Slice, *, bands: int = 3, most_streams: int = 6
+    workload: Workload, held_out: Slice, *, bands: int = BANDS, most_streams: int = 6
 ) -> dict[str, NDArray[np.int64]]:
     """Positions within the held-out slice of: all of it, the declared slices, its busiest streams, its shape bands.
 
@@ -90,11 +93,12 @@ def slice_rows(
     for i in sorted(int(i) for i in busiest if counts[i]):
         slices[f"stream {workload.streams[i]}"] = np.flatnonzero(stream == i)
     if rows.size and workload.dim_names:
-        slices.update(_bands(workload.dim_names[0], workload.dims[rows, 0], bands))
+        slices.update(shape_bands(workload.dim_names[0], workload.dims[rows, 0], bands))
     return slices
 
 
-def _bands(name: str, column: NDArray[np.int64], bands: int) -> dict[str, NDArray[np.int64]]:
+def shape_bands(name: str, column: NDArray[np.int64], bands: int = BANDS) -> dict[str, NDArray[np.int64]]:
+    """Positions by band of one dim's values; bands hold about equal numbers of them and are named by their ends."""
     cuts = np.quantile(column, [i / bands for i in range(1, bands)], method="inverted_cdf")
     edges = [int(column.min()) - 1, *(int(c) for c in np.unique(cuts)), int(column.max())]
     out = {}

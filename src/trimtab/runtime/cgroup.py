@@ -154,6 +154,14 @@ def oom_kills(root: Path = Path("/")) -> int | None:
         return None
 
 
+def machine_oom_kills(root: Path = Path("/")) -> int | None:
+    """Processes of this machine that the kernel killed for memory since it started; None = not counted here."""
+    try:
+        return flat((root / "proc/vmstat").read_text()).get("oom_kill")
+    except (OSError, ValueError):
+        return None
+
+
 def _quota_of(folder: Path, version: int) -> float | None:
     if version == 2:
         return parse_quota_v2((folder / "cpu.max").read_text())

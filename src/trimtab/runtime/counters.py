@@ -60,23 +60,25 @@ class Counters:
         """Read after a batch: the differences."""
         cpu = time.process_time_ns()
         after = self._read()
+        peak, resident = self._memory()
         return BatchReport(
             on_cpu_ns=cpu - before.cpu_ns,
             runqueue_ns=_largest(before.delays, after.delays),
             minor_faults=after.minor - before.minor,
             major_faults=after.major - before.major,
             migrations=_difference(before.migrations, after.migrations),
-            peak_bytes=self.peak_bytes(),
+            peak_bytes=peak,
             assembly_ns=assembly_ns,
+            resident_bytes=resident,
         )
 
     def peak_bytes(self) -> int:
         """VmHWM, bytes: since the last ``begin`` where the peak can be reset, else since the process began."""
-        return self._status_bytes(b"VmHWM:")
+        return self._memory()[0]
 
     def resident_bytes(self) -> int:
         """VmRSS, bytes."""
-        return self._status_bytes(b"VmRSS:")
+        return self._memory()[1]
 
     def close(self) -> None:
         for fd in (self._tasks, self._status, self._reset, *self._schedstat.values(), *self._sched.values()):
@@ -138,10 +140,12 @@ class Counters:
             self.unread[counter] = f"{name}: {error.strerror}"
         return None
 
-    def _status_bytes(self, key: bytes) -> int:
+    def _memory(self) -> tuple[int, int]:
+        """(peak, resident) bytes, from one reading."""
         if self._status is None:
-            return NEVER
-        return status_bytes(os.pread(self._status, 4096, 0), key)
+            return NEVER, NEVER
+        text = os.pread(self._status, 4096, 0)
+        return status_bytes(text, b"VmHWM:"), status_bytes(text, b"VmRSS:")
 
 
 def status_bytes(text: bytes, key: bytes) -> int:

@@ -23,8 +23,7 @@ from typing import IO, NamedTuple, Protocol
 from trimtab.domain.events import ErrorKind
 from trimtab.domain.noun import Ns
 from trimtab.errors import MachineError, UsageError
-from trimtab.runtime import launch, wire
-from trimtab.runtime.cgroup import oom_kills
+from trimtab.runtime import launch, starved, wire
 from trimtab.runtime.worker import Job
 
 SPIN: Ns = 150_000
@@ -71,7 +70,7 @@ class _Link(NamedTuple):
     process: subprocess.Popen[bytes]
     pipe: Connection
     words: IO[bytes]  # its standard error
-    oom_before: int | None
+    kills: starved.Kills  # counted when it started
 
 
 class ProcessCrew:
@@ -115,7 +114,7 @@ class ProcessCrew:
             ) from error
         finally:
             theirs.close()
-        link = _Link(process, Connection(ours.detach()), words, oom_kills())
+        link = _Link(process, Connection(ours.detach()), words, starved.kills())
         self._links[worker] = link
         self._by_fd[link.pipe.fileno()] = worker
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
@@ -177,11 +176,8 @@ class ProcessCrew:
             code = link.process.wait()
         last = _last_words(link.words)
         link.words.close()
-        if error == "crash" and code == -signal.SIGKILL and _grew(link.oom_before, oom_kills()):
-            return Gone(
-                "out-of-memory", f"killed by the kernel: the memory limit of its control group was reached{last}"
-            )
-        return Gone(error, _ending(error, code) + last)
+        why = starved.cause(code, last, link.kills, starved.kills()) if error == "crash" else ""
+        return Gone("out-of-memory", why + last) if why else Gone(error, _ending(error, code) + last)
 
 
 def _portable(job: Job) -> bytes:
@@ -208,7 +204,3 @@ def _last_words(words: IO[bytes]) -> str:
     words.seek(max(0, words.seek(0, os.SEEK_END) - LAST_BYTES))
     lines = words.read().decode(errors="replace").strip().splitlines()
     return f"; its last line: {lines[-1]}" if lines else ""
-
-
-def _grew(before: int | None, after: int | None) -> bool:
-    return before is not None and after is not None and after > before

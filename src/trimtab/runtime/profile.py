@@ -25,14 +25,16 @@ import msgspec
 import numpy as np
 
 from trimtab.domain.events import ErrorKind
-from trimtab.domain.noun import EntryId, Ns
+from trimtab.domain.noun import NEVER, EntryId
 from trimtab.domain.plan import Plan
 from trimtab.domain.ports import BackendFactory, ModelFile, Payloads, Progress
-from trimtab.domain.profile import CompileFailure, CompileProfile, FailureKind, FirstRun, Inspection, ShapeTiming
+from trimtab.domain.profile import CompileFailure, CompileProfile, FailureKind, Inspection
 from trimtab.runtime import wire
 from trimtab.runtime.grid import Grid, GridPoint
 from trimtab.runtime.replay import compiles
 from trimtab.runtime.solo import PREPARE_S, RUN_S, LostError, Solo, solo
+from trimtab.runtime.timed import Timed
+from trimtab.runtime.verify import Infinities
 from trimtab.runtime.worker import Job
 
 FEWEST = 3
@@ -64,18 +66,6 @@ class _FailedError(Exception):
         self.lost = lost
 
 
-class _Timed:
-    """What has been measured of one entry so far."""
-
-    def __init__(self, compiled: wire.Compiled, points: tuple[GridPoint, ...]) -> None:
-        self.compiled = compiled
-        self.first: list[Ns] = [0] * len(points)
-        self.wall: list[list[Ns]] = [[] for _ in points]
-        self.cpu: list[list[Ns]] = [[] for _ in points]
-        self.met: list[FirstRun] = []
-        self.peak = compiled.peak_bytes
-
-
 def profile_plan(
     plan: Plan,
     model: ModelFile,
@@ -86,12 +76,13 @@ def profile_plan(
     core: int,
     *,
     newcomers: Grid | None = None,
+    infinities: Infinities = None,
     patience: Patience | None = None,
     progress: Progress | None = None,
 ) -> tuple[CompileProfile | CompileFailure, ...]:
     """One profile or failure for each entry, in the plan's order. The worker is pinned to ``core``. ``newcomers`` are
-    run once each, in order, after the grid."""
-    job = Job(backend, model, payloads)
+    run once each, in order, after the grid; ``infinities`` are those that outputs may hold."""
+    job = Job(backend, model, payloads, infinities)
     results: dict[EntryId, CompileProfile | CompileFailure] = {}
     while len(results) < len(plan.compile.entries):
         left = [entry.id for entry in plan.compile.entries if entry.id not in results]
@@ -108,7 +99,8 @@ class _Profiler:
         self._plan, self._worker, self._grid, self._newcomers = plan, worker, grid, newcomers
         self._patience, self._progress = patience, progress
         self._rng = np.random.default_rng(0)
-        self._timed: dict[EntryId, _Timed] = {}
+        self._timed: dict[EntryId, Timed] = {}
+        self._held = NEVER  # resident bytes after the last answer
         self._note = ""
         self._done = 0
         self._total = 0
@@ -180,20 +172,17 @@ class _Profiler:
         if isinstance(reply, wire.Refused):
             raise _FailedError(msgspec.structs.replace(reply.failure, plan=self._plan.id), lost=False)
         assert isinstance(reply, wire.Compiled)
-        self._timed[entry] = _Timed(reply, self._grid[entry])
+        self._timed[entry] = Timed(reply, self._grid[entry])
+        self._held = reply.memory_after
 
     def _meet_one(self, entry: EntryId, point: GridPoint) -> None:
-        reply = self._ran(entry, point)
-        self._timed[entry].met.append(FirstRun(executed=point.executed, ns=reply.ended - reply.started))
+        held, ran = self._held, self._ran(entry, point)
+        self._timed[entry].met(point.executed, ran, held)
 
     def _run_one(self, entry: EntryId, at: int, first: bool) -> None:
-        reply = self._ran(entry, self._grid[entry][at])
-        timed, wall = self._timed[entry], reply.ended - reply.started
-        if first:
-            timed.first[at] = wall
-            return
-        timed.wall[at].append(wall)
-        timed.cpu[at].append(reply.report.on_cpu_ns)
+        held, ran = self._held, self._ran(entry, self._grid[entry][at])
+        note = self._timed[entry].first if first else self._timed[entry].warm
+        note(at, ran, held)
 
     def _ran(self, entry: EntryId, point: GridPoint) -> wire.Ran:
         self._step(f"{entry} at {'x'.join(map(str, point.executed))}")
@@ -201,8 +190,7 @@ class _Profiler:
         assert isinstance(reply, wire.Ran)
         if reply.error != "none":
             raise _FailedError(self._failure(entry, reply.error, f"at {point.executed}: {reply.message}"), lost=False)
-        timed = self._timed[entry]
-        timed.peak = max(timed.peak, reply.report.peak_bytes)
+        self._held = reply.report.resident_bytes
         return reply
 
     def _ask(self, entry: EntryId, order: wire.Order, patience: float) -> wire.Reply:
@@ -222,28 +210,21 @@ class _Profiler:
     # --- results ------------------------------------------------------------------------------------------------
 
     def _profile(self, entry: EntryId) -> CompileProfile:
-        timed, points = self._timed[entry], self._grid[entry]
-        compiled = timed.compiled
+        timed = self._timed[entry]
         return CompileProfile(
             plan=self._plan.id,
             entry=entry,
             backend=self._plan.compile.backend,
             versions=self._worker.hello.versions,
             options=compiles(self._plan)[entry][1],
-            compile_ns=compiled.ended - compiled.started,
-            memory_bytes=max(0, compiled.memory_after - compiled.memory_before),
-            peak_bytes=timed.peak,
+            compile_ns=timed.compile_ns,
+            memory_bytes=timed.memory_bytes,
+            peak_bytes=timed.peak_bytes,
             inspection=self._inspect(entry),
-            timings=tuple(
-                ShapeTiming(
-                    executed=point.executed,
-                    first_ns=timed.first[at],
-                    wall_ns=tuple(timed.wall[at]),
-                    cpu_ns=tuple(timed.cpu[at]),
-                )
-                for at, point in enumerate(points)
-            ),
-            first_runs=tuple(timed.met),
+            timings=timed.timings,
+            first_runs=tuple(timed.first_runs),
+            scratch_bytes=timed.scratch_bytes,
+            growth=timed.growth,
         )
 
     def _inspect(self, entry: EntryId) -> Inspection:

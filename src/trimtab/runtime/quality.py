@@ -2,18 +2,20 @@
 
 Each request runs alone, as the plan routes it: padded up to a bucket by the study's rule, and its outputs cropped back
 to its true dims. The reference is the same function on a plan whose one dynamic entry runs every request at its true
-dims, unpadded. Comparing the two is ``evidence/quality``'s; this module only fetches the arrays.
+dims, unpadded. Comparing the two is ``evidence/quality``'s; this module only fetches the arrays, and asks a user's own
+function about them where the study names one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Hashable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trimtab.domain.noun import EntryId, Executed
+from trimtab.domain.noun import Dims, EntryId, Executed
 from trimtab.domain.plan import Plan
 from trimtab.domain.ports import BackendFactory, ModelFile, Payloads, Progress
 from trimtab.domain.route import RouteKind
@@ -22,7 +24,13 @@ from trimtab.mapping.route import Router
 from trimtab.runtime import wire
 from trimtab.runtime.replay import compiles
 from trimtab.runtime.solo import PREPARE_S, LostError, Solo, solo
+from trimtab.runtime.vacant import VACANT
+from trimtab.runtime.verify import Infinities
 from trimtab.runtime.worker import Job
+
+Outputs: TypeAlias = dict[str, NDArray[Any]]
+Stratum: TypeAlias = Callable[[Dims], Hashable]
+"""True dims -> the group of requests that they belong to; None = to none."""
 
 
 class Answered(NamedTuple):
@@ -32,24 +40,42 @@ class Answered(NamedTuple):
     entry: EntryId | None
     route: RouteKind
     executed: Executed
-    outputs: dict[str, NDArray[Any]] | None
+    outputs: Outputs | None
     message: str = ""
 
 
-def sample_members(workload: Workload, count: int, seed: int) -> tuple[wire.Member, ...]:
-    """Up to ``count`` different requests, evenly over the order of their shapes; which of equal ones is drawn by seed.
+def sample_members(
+    workload: Workload, count: int, seed: int, strata: Sequence[Stratum] = (), each: int = 0
+) -> tuple[wire.Member, ...]:
+    """Up to ``count`` different requests, evenly over the order of their shapes, then as many more as every group of
+    every stratum needs to have ``each`` of them, as far as there are any; which of equal ones is drawn by ``seed``.
 
-    Evenly over shapes and not over requests: rare wide ones would hardly be in a small random sample.
+    Evenly over shapes and not over requests: rare wide ones would hardly be in a small random sample. In the order of
+    their shapes.
     """
     members = {(p, tuple(d)) for p, d in zip(workload.payload.tolist(), workload.dims.tolist(), strict=True)}
     draw = np.random.default_rng(seed)
     order = sorted(members)
     draw.shuffle(order)
     order.sort(key=lambda member: member[1])  # stable: shuffled within one shape
-    if not order:
-        return ()
-    picked = np.unique(np.linspace(0, len(order) - 1, min(count, len(order))).round().astype(int))
-    return tuple(order[i] for i in picked.tolist())
+    picked = set(_evenly(range(len(order)), count))
+    for stratum in strata:
+        groups: dict[Hashable, list[int]] = {}
+        for at, (_, dims) in enumerate(order):
+            groups.setdefault(stratum(dims), []).append(at)
+        groups.pop(None, None)
+        for group in groups.values():
+            rest = [at for at in group if at not in picked]
+            picked.update(_evenly(rest, each - (len(group) - len(rest))))
+    return tuple(order[at] for at in sorted(picked))
+
+
+def _evenly(positions: Sequence[int], count: int) -> list[int]:
+    """``count`` of them, both ends included; all of them where there are fewer, none for a count below 1."""
+    if not positions or count < 1:
+        return []
+    chosen = np.linspace(0, len(positions) - 1, min(count, len(positions))).round().astype(int)
+    return [positions[at] for at in np.unique(chosen).tolist()]
 
 
 def answers(
@@ -60,6 +86,7 @@ def answers(
     members: Sequence[wire.Member],
     core: int,
     progress: Progress | None = None,
+    infinities: Infinities = None,
 ) -> tuple[Answered, ...]:
     """What ``plan`` answers to each of ``members``, in order, from one worker on ``core``.
 
@@ -67,7 +94,7 @@ def answers(
     """
     router = Router(plan.compile)
     given: list[Answered] = []
-    with solo(Job(backend, model, payloads), core, plan.serve.threads) as worker:
+    with solo(Job(backend, model, payloads, infinities), core, plan.serve.threads) as worker:
         compiled = _compile(plan, worker, {router.route(dims).entry for _, dims in members})
         for member in members:
             if progress is not None:
@@ -106,3 +133,21 @@ def _answer(worker: Solo, router: Router, compiled: dict[EntryId, str], member: 
     assert isinstance(reply, wire.Answers)
     outputs = {name: wire.unpack(tensor) for name, tensor in reply.outputs[0].items()}
     return Answered(member, route.entry, route.kind, route.executed, outputs)
+
+
+def graded(function: str, folder: Path, pairs: Sequence[tuple[Outputs, Outputs]], core: int) -> tuple[wire.Graded, ...]:
+    """What the user's function says of each (reference's outputs, plan's outputs), from a worker process of its own.
+
+    A function that raises, or takes the worker with it, is a message and never a value.
+    """
+    said: list[wire.Graded] = []
+    with solo(VACANT, core) as worker:
+        for reference, outputs in pairs:
+            sides = [{name: wire.pack(array) for name, array in side.items()} for side in (reference, outputs)]
+            try:
+                reply = worker.ask(wire.Grade(function, str(folder.resolve()), *sides))
+            except LostError as error:
+                reply = wire.Graded(float("nan"), f"{function}: {error.message}")
+            assert isinstance(reply, wire.Graded)
+            said.append(reply)
+    return tuple(said)

@@ -27,6 +27,7 @@ from trimtab.runtime.affinity import check_cores, pinned
 from trimtab.runtime.driver import Driver, Outside, Terms
 from trimtab.runtime.link import ProcessCrew
 from trimtab.runtime.sample import Sampler
+from trimtab.runtime.verify import Infinities
 from trimtab.runtime.worker import Job
 from trimtab.serving.machine import Machine
 from trimtab.serving.record import Recorder, Sink
@@ -41,7 +42,7 @@ class ReplayRequest(msgspec.Struct, frozen=True, kw_only=True):
     ``cores``: the core of each worker. ``pins``: where a worker's threads may run, if that is more than its one core.
     ``share_driver_core``: let a worker use the driver's core (only for studies of placement on few cores).
     ``hang_s``: a batch that takes longer is a hang; ``prepare_s``: the same for one compile or one process start.
-    ``sink`` gets the rows of the trace as they come.
+    ``infinities`` are those that outputs may hold. ``sink`` gets the rows of the trace as they come.
     """
 
     workload: Workload
@@ -59,6 +60,7 @@ class ReplayRequest(msgspec.Struct, frozen=True, kw_only=True):
     prepare_s: float = 600.0
     share_driver_core: bool = False
     pins: tuple[tuple[int, ...], ...] = ()
+    infinities: Infinities = None
     sink: Sink | None = None
 
 
@@ -70,7 +72,8 @@ def replay(request: ReplayRequest, progress: Progress | None = None) -> Trace:
     machine = Machine(request.plan, request.router, request.predictor, request.cores)
     entries = tuple(request.router.entries)
     recorder = Recorder(request.run, request.workload, entries, request.cores, request.sink)
-    crew = ProcessCrew(Job(request.backend, request.model, request.payloads), pins, request.plan.serve.threads)
+    job = Job(request.backend, request.model, request.payloads, request.infinities)
+    crew = ProcessCrew(job, pins, request.plan.serve.threads)
     sampler = Sampler({request.driver_core, *(core for pin in pins for core in pin)}, lambda: crew.pids.values())
     with pinned({request.driver_core}), _ctrl_c() as interrupt, _stopping(crew, recorder), _no_garbage_collection():
         outside = Outside(sampler.read, progress, interrupt.is_set)

@@ -1,4 +1,4 @@
-"""A job without a network, for a worker that only runs the pace kernel."""
+"""A job without a network, for a worker that only runs the pace kernel, or a user's own function."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Vacant:
         return BackendInfo(name=self.name, available=True, why="holds no network", versions={}, abilities=())
 
     def compile(self, model: ModelFile, entry: Entry, options: CompileOptions) -> CompiledEntry | CompileFailure:
-        return CompileFailure(entry=entry.id, kind="unsupported", message="this worker only runs the pace kernel")
+        return CompileFailure(entry=entry.id, kind="unsupported", message="this worker holds no network")
 
     def request(self, payload: int, dims: tuple[int, ...]) -> dict[str, NDArray[Any]]:
         raise LookupError("this worker has no payloads")

@@ -1,16 +1,25 @@
 """Is what a network gave back an answer at all? Stale or empty output is a failure, however fast it came.
 
 Checked for every batch, after its end has been marked: every output that the study names is there, not empty, with one
-row for each executed row, finite where it is a floating type, and not the very output of the batch before although the
-inputs differ. The last one compares a fingerprint (sums and some 64 samples of each array) first, and inputs in full
-only where fingerprints agree, so that a usual batch costs one sum over each output.
+row for each executed row, without nan, without an infinity that the network has no business to give, and not the very
+output of the batch before although the inputs differ. The last one compares a fingerprint (sums and some 64 samples of
+each array) first, and inputs in full only where fingerprints agree, so that a usual batch costs one sum over each
+output.
 
-Limits: a network whose outputs hold fewer than 16 floating values (a single saturated score) or only integers may
-honestly repeat itself, so it is not suspected of staleness.
+Infinities. Masked logits and log-probabilities are honestly -inf; an overflow is infinite, too. No reference can be
+asked in the middle of serving, so it is asked once, before anything is profiled: an infinity is an answer where the
+reference gave one of that sign in that output for any sampled request (``infinities``). Without a reference to hold
+them against (random payloads) every infinity is taken, and only nan is refused.
+
+Limits: a mask that no sampled request triggers is not known, so such a batch fails; sample more requests. A network
+whose outputs hold fewer than 16 floating values (a single saturated score) or only integers may honestly repeat
+itself, so it is not suspected of staleness. An output whose first axis is not the batch (a list of detections) is
+refused, whatever it holds: its rows cannot be given back to requests.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,14 +30,18 @@ from trimtab.domain.ports import Arrays
 SAMPLES = 64
 ENOUGH = 16
 
-Fingerprint: TypeAlias = tuple[tuple[tuple[int, ...], float, bytes], ...]
+Infinities: TypeAlias = Mapping[str, str] | None
+"""Output -> the signs of the infinities that it may hold (``-``, ``+`` or ``-+``); None = nothing is known, all may."""
+
+Fingerprint: TypeAlias = tuple[tuple[tuple[int, ...], str, bytes], ...]
 
 
 class OutputCheck:
     """Remembers the batch before. ``judge`` returns what is wrong, or an empty string."""
 
-    def __init__(self, names: tuple[str, ...]) -> None:
+    def __init__(self, names: tuple[str, ...], infinities: Infinities = None) -> None:
         self._names = names
+        self._infinities = infinities
         self._inputs: Arrays = {}
         self._print: Fingerprint = ()
 
@@ -38,14 +51,32 @@ class OutputCheck:
             fault = _fault(name, outputs, rows)
             if fault:
                 return fault
-        floating = [outputs[n] for n in self._names if outputs[n].dtype.kind == "f"]
-        prints: Fingerprint = tuple(_fingerprint(array) for array in floating)
-        if any(not np.isfinite(total) for _, total, _ in prints) and not all(np.isfinite(a).all() for a in floating):
-            return "an output holds values that are not finite"
-        judged = sum(a.size for a in floating) >= ENOUGH
+        floating = {name: outputs[name] for name in self._names if outputs[name].dtype.kind == "f"}
+        totals = {name: _total(array) for name, array in floating.items()}
+        for name in [name for name, total in totals.items() if not np.isfinite(total)]:
+            fault = self._not_finite(name, floating[name])
+            if fault:
+                return fault
+        prints: Fingerprint = tuple(_fingerprint(array, totals[name]) for name, array in floating.items())
+        judged = sum(array.size for array in floating.values()) >= ENOUGH
         stale = judged and prints == self._print and not _same(inputs, self._inputs)
         self._inputs, self._print = inputs, prints
         return "the output is the one of the batch before, although the inputs differ" if stale else ""
+
+    def _not_finite(self, name: str, array: NDArray[Any]) -> str:
+        if np.isnan(array).any():
+            return f"output {name!r} holds nan"
+        if self._infinities is None:
+            return ""
+        foreign = [sign for sign in signs(array) if sign not in self._infinities.get(name, "")]
+        return f"output {name!r} holds {foreign[0]}inf, which the reference never gives" if foreign else ""
+
+
+def signs(array: NDArray[Any]) -> str:
+    """Which infinities an array holds: ``-``, ``+``, ``-+``, or none."""
+    if array.dtype.kind != "f":
+        return ""
+    return "-" * bool(np.isneginf(array).any()) + "+" * bool(np.isposinf(array).any())
 
 
 def _fault(name: str, outputs: Arrays, rows: int) -> str:
@@ -55,15 +86,18 @@ def _fault(name: str, outputs: Arrays, rows: int) -> str:
     if array.size == 0:
         return f"output {name!r} is empty"
     if array.ndim == 0 or array.shape[0] != rows:
-        return f"output {name!r} has shape {list(array.shape)} for a batch of {rows}"
+        return f"output {name!r} has shape {list(array.shape)} for a batch of {rows}: its axis 0 is not the batch"
     return ""
 
 
-def _fingerprint(array: NDArray[Any]) -> tuple[tuple[int, ...], float, bytes]:
-    flat = array.reshape(-1)
+def _total(array: NDArray[Any]) -> float:
     with np.errstate(over="ignore", invalid="ignore"):
-        total = float(flat.sum())
-    return array.shape, total, flat[:: max(1, flat.size // SAMPLES)].tobytes()
+        return float(array.sum())
+
+
+def _fingerprint(array: NDArray[Any], total: float) -> tuple[tuple[int, ...], str, bytes]:
+    flat = array.reshape(-1)
+    return array.shape, total.hex(), flat[:: max(1, flat.size // SAMPLES)].tobytes()
 
 
 def _same(one: Arrays, two: Arrays) -> bool:

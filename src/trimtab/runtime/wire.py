@@ -24,6 +24,14 @@ class _Message(msgspec.Struct, frozen=True, gc=False, tag=True, array_like=True)
     """Encoded as an array: half the bytes and half the time of a map."""
 
 
+class Tensor(_Message, frozen=True):
+    """An array, in both directions."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    data: bytes
+
+
 # --- driver to worker ---------------------------------------------------------------------------------------
 
 
@@ -61,6 +69,16 @@ class Answer(_Message, frozen=True):
     members: tuple[Member, ...]
 
 
+class Grade(_Message, frozen=True):
+    """Put both answers to one request to the user's function ``module:name``, looked for beside ``folder`` first.
+    Answered by ``Graded``."""
+
+    function: str
+    folder: str
+    reference: dict[str, Tensor]
+    outputs: dict[str, Tensor]
+
+
 class Inspect(_Message, frozen=True):
     """Answered by ``Inspected``, or ``Refused``."""
 
@@ -85,7 +103,7 @@ class Stop(_Message, frozen=True):
     """End the process. No answer but the end of the pipe."""
 
 
-Order = Load | Compile | Run | Answer | Inspect | RunPace | Forget | Stop
+Order = Load | Compile | Run | Answer | Grade | Inspect | RunPace | Forget | Stop
 
 # --- worker to driver ---------------------------------------------------------------------------------------
 
@@ -137,16 +155,17 @@ class Ran(_Message, frozen=True):
     message: str = ""
 
 
-class Tensor(_Message, frozen=True):
-    dtype: str
-    shape: tuple[int, ...]
-    data: bytes
-
-
 class Answers(_Message, frozen=True):
     """One mapping of output name to tensor for each member."""
 
     outputs: tuple[dict[str, Tensor], ...]
+
+
+class Graded(_Message, frozen=True):
+    """What the user's function said, or why it said nothing (``message``)."""
+
+    value: float
+    message: str = ""
 
 
 class Inspected(_Message, frozen=True):
@@ -163,7 +182,7 @@ class Paced(_Message, frozen=True):
     stream_ns: tuple[Ns, ...]
 
 
-Reply = Hello | Broken | Loaded | Compiled | Refused | Ran | Answers | Inspected | Paced
+Reply = Hello | Broken | Loaded | Compiled | Refused | Ran | Answers | Graded | Inspected | Paced
 
 encode = msgspec.msgpack.Encoder().encode
 decode_order = msgspec.msgpack.Decoder(Order).decode

@@ -16,16 +16,20 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
 
+import msgspec
+
 from trimtab.domain.events import BatchReport, ErrorKind
 from trimtab.domain.noun import NEVER, EntryId, Executed, Ns
 from trimtab.domain.ports import Arrays, Backend, BackendFactory, CompiledEntry, ModelFile, Payloads
 from trimtab.domain.profile import CompileFailure, FailureKind
+from trimtab.errors import TrimtabError
 from trimtab.mapping.pad import assemble, filler, split
-from trimtab.runtime import wire
+from trimtab.runtime import starved, wire
 from trimtab.runtime.counters import Counters
+from trimtab.runtime.grading import Grader
 from trimtab.runtime.pace import PaceKernel
 from trimtab.runtime.payloads import PayloadStore
-from trimtab.runtime.verify import OutputCheck
+from trimtab.runtime.verify import Infinities, OutputCheck
 
 
 class Job(NamedTuple):
@@ -34,6 +38,7 @@ class Job(NamedTuple):
     backend: BackendFactory
     model: ModelFile
     payloads: Payloads
+    infinities: Infinities = None
 
 
 class _Outcome(NamedTuple):
@@ -57,13 +62,14 @@ class Worker:
         self._backend, self._model, self._counters, self._clock = backend, job.model, counters, clock
         self._store = PayloadStore(job.payloads)
         self._entries: dict[EntryId, CompiledEntry] = {}
-        self._check = OutputCheck(tuple(out.name for out in job.model.spec.outputs))
+        self._check = OutputCheck(tuple(out.name for out in job.model.spec.outputs), job.infinities)
         self._pace: PaceKernel | None = None
         self._handlers: dict[type, Callable[[Any], wire.Reply | None]] = {
             wire.Load: self._load,
             wire.Compile: self._compile,
             wire.Run: self._run,
             wire.Answer: self._answer,
+            wire.Grade: Grader().grade,
             wire.Inspect: self._inspect,
             wire.RunPace: self._run_pace,
             wire.Forget: self._forget,
@@ -116,7 +122,10 @@ class Worker:
         if error != "none":
             return wire.Ran(NEVER, outcome.started, outcome.ended, error, outcome.report, message)
         true = [dims for _, dims in order.members]
-        own = split(self._model.spec, self._model.dim_names, outcome.outputs, true)
+        try:
+            own = split(self._model.spec, self._model.dim_names, outcome.outputs, true)
+        except TrimtabError as fault:  # an output whose shape follows the data is cut by no rule
+            return wire.Ran(NEVER, outcome.started, outcome.ended, "bad-output", outcome.report, fault.what)
         return wire.Answers(tuple({name: wire.pack(array) for name, array in member.items()} for member in own))
 
     def _inspect(self, order: wire.Inspect) -> wire.Reply:
@@ -160,8 +169,15 @@ class Worker:
         except Exception as fault:
             error, message = _kind(fault), _said(fault)
         ended = self._clock()
-        report = self._counters.end(before, assembled - started)
+        report = self._with_events(entry, self._counters.end(before, assembled - started))
         return _Outcome(started, ended, report, inputs, outputs, error, message)
+
+    def _with_events(self, entry: EntryId, report: BatchReport) -> BatchReport:
+        """The report of a run, with what the runtime compiled in it."""
+        compiled = self._entries[entry].events() if entry in self._entries else ()
+        if not compiled:
+            return report
+        return msgspec.structs.replace(report, compile_events=len(compiled), compiled=compiled)
 
     def _assemble(self, executed: Executed, arrays: list[Arrays]) -> Arrays:
         spec, names = self._model.spec, self._model.dim_names
@@ -200,12 +216,16 @@ def _start(job: Job, pipe: Connection) -> Worker | None:
 
 
 def _failure(entry: EntryId, error: Exception, when: str) -> CompileFailure:
-    kind: FailureKind = "out-of-memory" if isinstance(error, MemoryError) else "compiler-error"
+    kind: FailureKind = "out-of-memory" if _starved(error) else "compiler-error"
     return CompileFailure(entry=entry, kind=kind, message=when + _said(error))
 
 
 def _kind(error: Exception) -> ErrorKind:
-    return "out-of-memory" if isinstance(error, MemoryError) else "backend-error"
+    return "out-of-memory" if _starved(error) else "backend-error"
+
+
+def _starved(error: Exception) -> bool:
+    return isinstance(error, MemoryError) or starved.refused(str(error))
 
 
 def _said(error: BaseException) -> str:

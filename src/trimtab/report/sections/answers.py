@@ -166,6 +166,8 @@ def change(book: Book) -> Answer | None:
         costs.append(f"{words.number(move.compile_s)} s compile")
     if move.memory_mib is not None:
         costs.append(f"{words.signed(move.memory_mib)} MiB")
+    if move.peak_mib is not None:
+        costs.append(f"peak {words.number(move.peak_mib)} MiB")
     return Answer(
         label="Change",
         value=_change_value(book.baseline, move.plan, move.kind),

@@ -7,14 +7,15 @@ from collections.abc import Iterator
 from trimtab.domain.figure import Figure, Interval
 from trimtab.domain.noun import Noun
 from trimtab.report import words
-from trimtab.report.arms import Scale, touches
-from trimtab.report.book import Book, Values, each, real, source
+from trimtab.report.arms import Scale, touches, unit_of
+from trimtab.report.book import Book, Values, each, real, source, value
 from trimtab.report.page import Block, Cell, Column, Fold, Grid, Key, Mark, Prose, Row, Section, Strip
 
 FAR = 0.6
 """Changes beyond this (or beyond twice the largest gain) are named at the edge: drawn, they would flatten the rest."""
 
 TICKS = (-0.8, -0.6, -0.4, -0.2, 0.0, 0.2, 0.4)
+QUALITY = ("quality", "quality_metric", "quality_status", "payloads", "executed")
 SHOWN = 12
 """Rows of the open table; the rest folds."""
 
@@ -38,6 +39,8 @@ class Tried(Noun, frozen=True, kw_only=True):
     owner: str = ""
     compile_s: float | None = None
     memory_mib: float | None = None
+    peak_mib: float | None = None
+    quality: Values = {}
 
     @property
     def best(self) -> Effect | None:
@@ -101,6 +104,8 @@ def _from_row(row: Values) -> Tried:
         owner=str(row.get("owner") or ""),
         compile_s=real(row.get("compile_s")),
         memory_mib=real(row.get("memory_mib")),
+        peak_mib=real(row.get("peak_mib")),
+        quality={name: row.get(name) for name in QUALITY},
     )
 
 
@@ -120,6 +125,7 @@ def _from_proposal(book: Book) -> Iterator[Tried]:
     yield Tried(
         plan=move.plan.id, sentence=move.sentence, status="chosen", reason="", owner=move.owner,
         simulated=effects[0], measured=effects[1], compile_s=move.compile_s, memory_mib=move.memory_mib,
+        peak_mib=move.peak_mib,
     )  # fmt: skip
     for item in proposal.rejected:
         yield Tried(plan=item.plan, sentence=item.sentence, status="rejected", reason=item.reason)
@@ -155,7 +161,8 @@ def _columns(book: Book, to: Scale) -> tuple[Column, ...]:
         Column(label="", ticks=ticks, wide=True),
         Column(label=f"{book.record.study.sla.metric} change", align="right"),
         Column(label="Compile", align="right"),
-        Column(label="MiB", align="right"),
+        Column(label="MiB", sub="peak", align="right"),
+        Column(label="Answers", align="right"),
         Column(label="Owner"),
         Column(label="Why it won or lost"),
     )
@@ -174,12 +181,30 @@ def _row(book: Book, item: Tried, to: Scale, floor: float | None) -> Row:
             Cell(strip=_strip(to, floor, item)),
             Cell(text=words.change(best.value, words.half(best.interval)) if best else ""),
             Cell(text=f"{words.number(item.compile_s)}{words.GAP}s" if item.compile_s is not None else ""),
-            Cell(text=words.signed(item.memory_mib) if item.memory_mib is not None else ""),
+            _memory(item),
+            _answers(item),
             Cell(text=words.opened(item.owner)),
             Cell(text=item.reason, look="" if chosen else "muted"),
         ),
         strong=chosen,
     )
+
+
+def _memory(item: Tried) -> Cell:
+    """What its entries take, and below it the most that all its workers hold."""
+    taken = words.signed(item.memory_mib) if item.memory_mib is not None else ""
+    return Cell(text=taken, sub=words.number(item.peak_mib) if item.peak_mib is not None else "")
+
+
+def _answers(item: Tried) -> Cell:
+    """Quality beside speed, with what it was judged on; only those that were replayed have been judged."""
+    found = item.quality
+    if not found.get("quality_status"):
+        return Cell(text="")
+    said = words.quantity(value(found["quality"]), unit_of(str(found["quality_metric"])))
+    glyph = str(found["quality_status"]) if found["quality_status"] in ("pass", "fail") else "open"
+    executed = f"{found['payloads']}, {found['executed']}" if found.get("executed") else str(found["payloads"])
+    return Cell(text=said, sub=executed, glyph=glyph, look=f"{glyph}-ink")
 
 
 def _strip(to: Scale, floor: float | None, item: Tried) -> Strip:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from trimtab.domain.figure import Series
 from trimtab.domain.plan import Entry, Plan
 from trimtab.report import marks, words
@@ -9,6 +11,11 @@ from trimtab.report.book import Book, each, real
 from trimtab.report.marks import Base
 from trimtab.report.page import Chart, Line, Panel, Spec
 from trimtab.report.palette import colour
+
+LETTER, BETWEEN = 6.5, 8.0
+"""Pixels of one figure of a label, and of the room that it needs beside it."""
+SMALL = 170
+"""Pixels of the first screen's picture where the window is at its narrowest."""
 
 
 def bars(series: Series, amount: str) -> list[dict[str, float]]:
@@ -26,7 +33,9 @@ def panel(book: Book, far: float, base: Base) -> Panel | None:
     if len(book.record.study.dims) != 1:
         return None
     plans = [book.baseline, *([book.candidate] if book.candidate else [])]
-    data = [row for level, plan in enumerate(plans) for row in _spans(plan, level, far)]
+    data = [
+        row for level, plan in enumerate(plans) for row in _spans(plan, level, far, marks.WIDTH - marks.ROOM["left"])
+    ]
     high = marks.silent(marks.y("row", domain=(len(plans), 0)))
     where = marks.silent(base.where)
     span = {"x": where, "x2": marks.to("end"), "y": high, "y2": marks.to("row2")}
@@ -55,8 +64,9 @@ def panel(book: Book, far: float, base: Base) -> Panel | None:
     return Panel(label="Entries", sub="padded up to; dashed: dynamic", chart=chart, lines=lines)
 
 
-def _spans(plan: Plan, level: int, far: float) -> list[dict[str, object]]:
-    """Which part of the axis each entry serves: padded entries end to end, a dynamic one over its range."""
+def _spans(plan: Plan, level: int, far: float, pixels: float) -> list[dict[str, object]]:
+    """Which part of the axis each entry serves: padded entries end to end, a dynamic one over its range; labelled where
+    ``pixels`` leave room."""
     fixed = sorted((e for e in plan.compile.entries if e.kind != "dynamic"), key=lambda entry: entry.hi[0])
     dynamic = [entry for entry in plan.compile.entries if entry.kind == "dynamic"]
     begin, out = 0.0, []
@@ -64,7 +74,24 @@ def _spans(plan: Plan, level: int, far: float) -> list[dict[str, object]]:
         out.append(_span(entry, max(begin, float(entry.lo[0])), min(float(entry.hi[0]), far), level))
         begin = float(entry.hi[0])
     out += [_span(entry, max(begin, float(entry.lo[0])), min(float(entry.hi[0]), far), level) for entry in dynamic]
-    return [span for span in out if float(str(span["end"])) > float(str(span["x"]))]
+    seen = [span for span in out if float(str(span["end"])) > float(str(span["x"]))]
+    return [
+        *_readable([span for span in seen if not span["open"]], far, pixels),
+        *(span for span in seen if span["open"]),
+    ]
+
+
+def _readable(spans: list[dict[str, object]], far: float, pixels: float) -> list[dict[str, object]]:
+    """The same spans with only those labels that run into no other one, on an axis of ``pixels`` up to ``far``. A label
+    ends where its span does; the last one stays, then whatever has room, from right to left."""
+    free, out = math.inf, []
+    for span in sorted(spans, key=lambda span: float(str(span["end"])), reverse=True):
+        end, label = float(str(span["end"])) / far * pixels, str(span["label"])
+        begin = end - LETTER * len(label)
+        fits = end <= free and begin >= 0
+        out.append({**span, "label": label if fits else ""})
+        free = begin - BETWEEN if fits else free
+    return out[::-1]
 
 
 def _span(entry: Entry, begin: float, end: float, level: int) -> dict[str, object]:
@@ -100,16 +127,17 @@ def miniature(book: Book) -> Chart | None:
     for fresh in (False, True):
         spans = [
             {"x": span["x"], "end": span["end"], "n": -0.06, "base": -0.26, "low": -0.48, "label": span["label"]}
-            for span in _spans(plan, 0, far)
+            for span in _spans(plan, 0, far, SMALL)
             if not span["open"]
             and (("bucket", (span["hi"],)) not in old and ("static", (span["hi"],)) not in old) == fresh
         ]
         ink = colour("ink" if fresh else "static")
         mark = {**solid, "color": ink}
         label = marks.words(align="right", color=ink, fontWeight=600 if fresh else 400)
+        named = [span for span in spans if span["label"]]
         layers.append(marks.layer(mark, spans, x=where, x2=marks.to("end"), y=up, y2=marks.to("base")))
         layers.append(
-            marks.layer(label, spans, x={**where, "field": "end"}, y={**up, "field": "low"}, text=marks.to("label"))
+            marks.layer(label, named, x={**where, "field": "end"}, y={**up, "field": "low"}, text=marks.to("label"))
         )
     room = {"left": 0, "right": 2, "top": 2, "bottom": 2}
     return marks.chart("change", layers, 66, f"Traffic by {names[0]} above the entries of {plan.id}", room)

@@ -7,6 +7,16 @@ from trimtab.report import words
 from trimtab.report.book import Book, source
 from trimtab.report.page import Block, Cell, Column, Facts, Grid, Row, Section, Split
 
+LABELS = {
+    "cores": "Cores",
+    "memory_gib": "Memory, GiB",
+    "quota_cores": "Quota, cores",
+    "governor": "Governor",
+    "power_profile": "Power profile",
+    "virtual": "Virtual",
+    "cpu_flags": "CPU features",
+}
+"""What a study's assumptions are called here; ``versions.<name>`` is a version."""
 LOOKS = {"agrees": "pass", "differs": "fail", "unknown": "open"}
 
 
@@ -29,12 +39,24 @@ def section(book: Book) -> Section | None:
 def _heading(checks: tuple[EnvelopeCheck, ...]) -> str:
     if not checks:
         return "Nothing was assumed of the machine, so nothing could be checked."
-    differs = [check.name for check in checks if check.status == "differs"]
-    unknown = [check.name for check in checks if check.status == "unknown"]
+    differs = [_inside(check) for check in checks if check.status == "differs"]
+    unknown = [_inside(check) for check in checks if check.status == "unknown"]
     open_ = f"; {words.listed(unknown)} could not be read" if unknown else ""
     if not differs:
         return f"The machine is what the plan assumed{open_}."
     return f"The machine differs from what the plan assumed in {words.listed(differs)}{open_}."
+
+
+def _label(check: EnvelopeCheck) -> str:
+    """The assumption in words."""
+    kind, _, name = check.name.partition(".")
+    return f"Version of {name}" if kind == "versions" else LABELS.get(check.name, words.opened(check.name))
+
+
+def _inside(check: EnvelopeCheck) -> str:
+    """The same inside a sentence, without its unit."""
+    label = _label(check).partition(",")[0]
+    return label if label.startswith("CPU") else label[:1].lower() + label[1:]
 
 
 def _checks(checks: tuple[EnvelopeCheck, ...]) -> Grid:
@@ -42,7 +64,7 @@ def _checks(checks: tuple[EnvelopeCheck, ...]) -> Grid:
     rows = tuple(
         Row(
             cells=(
-                Cell(text=words.opened(check.name)),
+                Cell(text=_label(check)),
                 Cell(text=check.assumed),
                 Cell(text=check.probed or "not readable"),
                 Cell(text=check.status, glyph=LOOKS[check.status], look=f"{LOOKS[check.status]}-ink"),
