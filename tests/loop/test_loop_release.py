@@ -19,8 +19,9 @@ from signed_kit import key, public, write_key
 from trimtab.domain.envelope import Envelope
 from trimtab.domain.packet import Manifest
 from trimtab.domain.verdict import ROLES
+from trimtab.loop.comparing import replays_of
 from trimtab.store.codec import read_json, write_json
-from trimtab.store.packet import Packet, build_manifest
+from trimtab.store.packet import Packet, build_manifest, load_record
 
 pytestmark = pytest.mark.slow
 
@@ -86,10 +87,8 @@ def test_it_comes_out_again_on_the_same_machine(packet: Path, tmp_path: Path) ->
     assert told["rows"][0]["ratio"] > 0
     runs = sorted(path.name for path in (tmp_path / "again" / "traces").iterdir())
     assert [name for name in runs if "today" in name] == ["again-today-1", "again-today-2", "again-today-3"]
-    original, again = (
-        Packet(packet).read_trace("held-out-today-1"),
-        Packet(tmp_path / "again").read_trace("again-today-1"),
-    )
+    original = replays_of(packet, load_record(packet), "today")[0]
+    again = Packet(tmp_path / "again").read_trace("again-today-1")
     assert (original.requests["scheduled"] == again.requests["scheduled"]).all()
     assert original.run.workload_sha256 == again.run.workload_sha256
     assert trimtab(*arguments).returncode == USAGE

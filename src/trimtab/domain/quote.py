@@ -31,6 +31,8 @@ _WISH = re.compile(r"\{\{ ?([^\s{}]{1,400}) ?\}\}")
 _CELL = re.compile(r"(?P<series>.+)\[(?P<row>\d{1,6})\]\.(?P<column>[^\[\]]+)")
 _UNITS = r"%|ms|µs|us|ns|s|[KMG]i?B|x|/s|requests/s"
 _NUMBER = re.compile(rf"(?<![\w.,{_MINUS}-])[+{_MINUS}-]?\d[\d.,]{{0,24}} {{0,2}}(?:{_UNITS})(?![\w%])")
+_UNSPOKEN = ("index", "cores", "x")
+"""Units that the sentence around a figure says better."""
 _UNSAFE = re.compile(r"[^A-Za-z0-9._/:@\[\]-]")
 
 
@@ -100,7 +102,7 @@ def said(value: float | None, unit: str, interval: Interval | None = None) -> st
         return "unknown"
     if value == math.inf and unit in ("ms", "s", "us", "ns"):
         return "beyond the deadline"
-    scale, shown = (100.0, "%") if unit == "share" else (1.0, escaped(unit))
+    scale, shown = (100.0, "%") if unit == "share" else (1.0, "" if unit in _UNSPOKEN else escaped(unit))
     text = f"{_number(value * scale)} {shown}".rstrip()
     return text if interval is None else f"{text} [{_number(interval.lo * scale)}, {_number(interval.hi * scale)}]"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from trimtab.domain import quote
 from trimtab.domain.figure import Cell, Series
@@ -45,8 +45,9 @@ class Pen:
         self.head(title)
         self._lines += [f"_{ask}_", ""]
 
-    def table(self, id_: str, columns: Mapping[str, str], where: Mapping[str, Cell] | None = None) -> None:
-        """The rows of a stored series: texts as they are, numbers as quotations. ``columns``: name -> heading."""
+    def table(self, id_: str, columns: Mapping[str, str], where: Mapping[str, Collection[Cell]] | None = None) -> None:
+        """The rows of a stored series: texts as they are, numbers as quotations. ``columns``: name -> heading;
+        ``where``: column -> the values that rows may have there."""
         series = self._series.get(id_)
         names = [name for name in columns if series is not None and name in series.columns]
         if series is None or not names:
@@ -75,8 +76,8 @@ def _length(series: Series) -> int:
     return len(next(iter(series.columns.values()), ()))
 
 
-def _fits(series: Series, row: int, where: Mapping[str, Cell]) -> bool:
-    return all(series.columns[name][row] == value for name, value in where.items())
+def _fits(series: Series, row: int, where: Mapping[str, Collection[Cell]]) -> bool:
+    return all(series.columns[name][row] in values for name, values in where.items())
 
 
 def _row(cells: Iterable[str]) -> str:

@@ -64,8 +64,8 @@ def _compiler(pen: Pen) -> None:
             "status": "Status",
             "simulated": "Simulated change",
             "measured": "Measured change",
-            "compile_s": "Compile, s",
-            "memory_mib": "Memory, MiB",
+            "compile_s": "Compile",
+            "memory_mib": "Memory",
             "reason": "Reason",
         },
     )
@@ -98,10 +98,10 @@ def _runtime(pen: Pen) -> None:
             {
                 "cause": "Cause",
                 "share": "Share",
-                "own": "Own, ms",
-                "inherited": "Through the queue, ms",
-                "typical": "Typical request, ms",
-                "gain": "Gain if it alone went, ms",
+                "own": "Own",
+                "inherited": "Through the queue",
+                "typical": "Typical request",
+                "gain": "Gain if it alone went",
             },
         )
     pen.points(
@@ -122,6 +122,7 @@ def _runtime(pen: Pen) -> None:
             "warm": "Warm",
             "first_excess": "First run on top",
         },
+        where={"plan": _compared(pen.record)},
     )
     pen.head("Traces")
     pen.points(
@@ -187,6 +188,12 @@ def _plan_points(plan: Plan, when: str) -> list[str]:
         f"{serve.workers} workers with {serve.threads} threads, batches of up to {serve.batch.max_size}; "
         f"entries {quote.escaped(entries)}"
     ]
+
+
+def _compared(record: Record) -> tuple[str, ...]:
+    """The plans that the decision is about."""
+    proposal = record.proposal
+    return (record.study.baseline.id, *((proposal.move.plan.id,) if proposal else ()))
 
 
 def _risks(record: Record) -> int:
