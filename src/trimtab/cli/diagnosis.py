@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from trimtab.cli.show import plain, raw_json, terminal
+from trimtab.cli import timeline
+from trimtab.cli.show import plain, quantity, raw_json, terminal
 from trimtab.domain.verdict import ROLE_TITLES
 
 if TYPE_CHECKING:
@@ -18,15 +20,37 @@ if TYPE_CHECKING:
     from trimtab.loop.tables import Answer
 
 
-def show(answer: Answer, *, as_json: bool) -> None:
-    """The answer for people, or as JSON with the diagnosis' own keys and ``read``."""
-    found = answer.diagnosis
+def show(answers: Sequence[Answer], *, as_json: bool) -> None:
+    """The answers for people, or as JSON: that of one file, or a list of them under ``files``."""
     if as_json:
-        body = {"classes": found.classes, "missing": found.missing, "next_measurement": found.next_measurement}
-        raw_json(body | {"read": answer.read} | ({} if answer.baseline is None else {"baseline": answer.baseline}))
+        bodies = [_body(answer) for answer in answers]
+        raw_json(bodies[0] if len(bodies) == 1 else {"files": bodies})
         return
     console = terminal()
-    _tail(answer, console)
+    for answer in answers:
+        if len(answers) > 1:
+            console.print(plain(f"== {answer.read.file} =="), style="bold")
+        _answer(answer, console)
+
+
+def _body(answer: Answer) -> dict[str, Any]:
+    """The diagnosis' own keys, the figures, how the file was read; of a timeline its tables, too."""
+    found = answer.diagnosis
+    body = {"classes": found.classes, "missing": found.missing, "next_measurement": found.next_measurement}
+    body |= {"failures": found.failures, "tail": answer.tail.figures}
+    body |= {"tables": answer.tail.series} if answer.tail.stage == "timeline" else {}
+    return body | {"read": answer.read} | ({} if answer.baseline is None else {"baseline": answer.baseline})
+
+
+def _answer(answer: Answer, console: Console) -> None:
+    found = answer.diagnosis
+    console.print(Text("read as: ", style="bold"), plain(answer.read.format), "\n", sep="")
+    if found.failures:
+        console.print(Text("failures: ", style="bold"), plain(found.failures), "\n", sep="")
+    if answer.tail.stage == "timeline":
+        timeline.show(answer.tail, console)
+    else:
+        _tail(answer, console)
     for one in found.classes:
         _class(one, console)
     if found.missing:
@@ -57,7 +81,7 @@ def _figures(figures: list[Figure]) -> Table:
     table = Table("", "", "", box=None, pad_edge=False, show_header=False)
     for figure in figures:
         name = figure.id.rsplit(".", 1)[-1].replace("_", " ")
-        value = "-" if figure.value is None else f"{figure.value:.4g} {figure.unit}"
+        value = quantity(figure) if figure.value is not None else "-"
         table.add_row(*map(plain, (f"  {name}", value, figure.note)))
     return table
 
@@ -76,8 +100,8 @@ def _class(one: Named, console: Console) -> None:
 
 
 def _read(report: ReadReport, console: Console) -> None:
-    console.print(plain(f"{report.file}: {report.used} of {report.rows} rows used"), style="dim")
-    lines = [f"left out: {count} rows, {reason}" for reason, count in report.dropped.items()]
+    console.print(plain(f"{report.file}: {report.used} of {report.rows} {report.unit} used"), style="dim")
+    lines = [f"left out: {count}, {reason}" for reason, count in report.dropped.items()]
     lines += [f"no value: {count} of {name}" for name, count in report.unreadable.items()]
     lines += [f"not read: {', '.join(report.ignored)}"] if report.ignored else []
     for line in (*lines, *report.notes):

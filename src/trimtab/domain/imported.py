@@ -51,8 +51,10 @@ TEXTS: dict[str, str] = {"declared": "declared precision", "executed": "precisio
 
 
 class ReadReport(Noun, frozen=True, kw_only=True):
-    """How one table was read. ``columns`` = role -> header; ``ignored`` = headers that mean nothing here; ``dropped``
-    = reason -> rows left out; ``unreadable`` = role -> values of used rows that were no values and count as missing."""
+    """How one file was read. ``format`` = what it is; it holds ``rows`` of its ``unit``, of which ``used`` were read.
+
+    ``columns`` = role -> header; ``ignored`` = what means nothing here; ``dropped`` = reason -> rows left out;
+    ``unreadable`` = role -> values of used rows that were no values and count as missing."""
 
     file: str
     sha256: str
@@ -63,6 +65,8 @@ class ReadReport(Noun, frozen=True, kw_only=True):
     dropped: dict[str, int] = {}
     unreadable: dict[str, int] = {}
     notes: tuple[str, ...] = ()
+    format: str = "table of requests"
+    unit: str = "rows"
 
 
 class Imported(msgspec.Struct, frozen=True, kw_only=True):

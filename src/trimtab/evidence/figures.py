@@ -42,13 +42,13 @@ class Desk:
         missing = value is None or math.isnan(value)
         figure = Figure(
             id=f"{self.stage}.{name}",
-            value=None if missing else value,
+            value=None if missing else float(value),
             unit=unit,
             samples=samples,
             scope=scope or self.scope,
             artifact=artifact or self.artifact,
             interval=interval,
-            effective=effective,
+            effective=None if effective is None else float(effective),
             note=note or ("could not be computed" if missing else ""),
         )
         self.figures.append(figure)

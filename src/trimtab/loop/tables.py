@@ -1,4 +1,4 @@
-"""``trimtab diagnose``: a table of requests from any system, read and classified."""
+"""``trimtab diagnose``: files of any known format, each read and classified."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from pathlib import Path
 import msgspec
 
 from trimtab.domain.figure import Findings
-from trimtab.domain.imported import NUMBERS, TEXTS, ReadReport
+from trimtab.domain.imported import NUMBERS, TEXTS, Imported, ReadReport
 from trimtab.domain.score import Diagnosis
 from trimtab.domain.study import Sla
 from trimtab.errors import UsageError
 from trimtab.evidence.imported.diagnose import diagnose
+from trimtab.evidence.timeline.diagnose import diagnose as diagnose_spans
+from trimtab.readers import formats
 from trimtab.readers.table import read_requests
 
 _MS = {"s": 1e3, "ms": 1.0, "us": 1e-3}
@@ -25,13 +27,46 @@ _SHARES = ("throttled_share", "stolen", "executed_share", "ceiling")
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What a table of requests says: its classes, its tail, and how it was read."""
+    """What one file says: its classes, its figures (``tail.stage`` says whether of requests or of a timeline), and how
+    it was read."""
 
     diagnosis: Diagnosis
     tail: Findings
     read: ReadReport
     baseline: ReadReport | None
     notes: tuple[str, ...]
+
+
+def diagnose_file(
+    file: Path,
+    *,
+    baseline: Path | None = None,
+    columns: Sequence[str] = (),
+    facts: Sequence[str] = (),
+    sla: str | None = None,
+    strict: bool = False,
+) -> Answer:
+    """Read ``file``, whatever known format it has, and name what its content proves; options as in
+    :func:`diagnose_table`.
+
+    UsageError for options that only a table of requests has, DataError for a file that cannot be used.
+    """
+    known = formats.find(file)
+    if known is None:
+        return diagnose_table(file, baseline=baseline, columns=columns, facts=facts, sla=sla, strict=strict)
+    for option, given in (("--baseline", baseline), ("--column", columns)):
+        if given:
+            raise UsageError(
+                f"{option} is for tables of requests; {file.name} is a {known.name}", fix=f"leave {option} out"
+            )
+    numbers, texts = _facts(facts)
+    bound = None if sla is None else parse_sla(sla)
+    held, read = formats.read(file, known, strict=strict)
+    if isinstance(held, Imported):
+        found = diagnose(held, read, sla=bound, numbers=numbers, texts=texts)
+        return _answer(found.diagnosis, found.tail, read, None, found.notes)
+    seen = diagnose_spans(held, read, sla=bound, numbers=numbers, texts=texts)
+    return _answer(seen.diagnosis, seen.found, read, None, seen.notes)
 
 
 def diagnose_table(
@@ -56,8 +91,14 @@ def diagnose_table(
     found = diagnose(
         requests, read, sla=bound, baseline=None if other is None else other[0], numbers=numbers, texts=texts
     )
-    read = msgspec.structs.replace(read, notes=(*read.notes, *found.notes))
-    return Answer(found.diagnosis, found.tail, read, None if other is None else other[1], found.notes)
+    return _answer(found.diagnosis, found.tail, read, None if other is None else other[1], found.notes)
+
+
+def _answer(
+    diagnosis: Diagnosis, tail: Findings, read: ReadReport, baseline: ReadReport | None, notes: tuple[str, ...]
+) -> Answer:
+    read = msgspec.structs.replace(read, notes=(*read.notes, *notes))
+    return Answer(diagnosis, tail, read, baseline, notes)
 
 
 def parse_sla(text: str) -> Sla:

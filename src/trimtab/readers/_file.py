@@ -15,6 +15,11 @@ from trimtab.errors import DataError
 
 LONGEST_LINE = 4 << 20
 """Bytes. A longer line is not a row of a trace, and a small gzip file may hold one that fills the memory."""
+BLOCK = 1 << 20
+HARMLESS = 256 << 20
+MOST_PACKED = 200
+"""Text of machines packs 10 to 50 times. What grows beyond both of these was made to fill a disk or a day."""
+_GZIP = b"\x1f\x8b"
 
 
 def file_digest(path: Path) -> str:
@@ -43,14 +48,39 @@ def near(word: str, known: Iterable[str]) -> str:
 
 @contextmanager
 def open_bytes(path: Path) -> Iterator[BinaryIO]:
-    """The bytes of ``path``, decompressed if its name ends with .gz."""
-    with data_errors(path):
-        if path.suffix == ".gz":
-            with gzip.open(path, "rb") as packed:
-                yield cast(BinaryIO, packed)
-            return
-        with path.open("rb") as plain:
+    """The bytes of ``path``, decompressed if its name ends with .gz or its content says so."""
+    with data_errors(path), path.open("rb") as plain:
+        if path.suffix != ".gz" and plain.read(len(_GZIP)) != _GZIP:
+            plain.seek(0)
             yield plain
+            return
+        plain.seek(0)
+        with gzip.open(plain, "rb") as packed:
+            yield cast(BinaryIO, packed)
+
+
+def first_bytes(path: Path, most: int) -> bytes:
+    """The first bytes, at most ``most``, decompressed."""
+    with open_bytes(path) as file:
+        return file.read(most)
+
+
+def blocks(path: Path, file: BinaryIO) -> Iterator[bytes]:
+    """The bytes in blocks. DataError for a gzip file that unpacks to absurdly much."""
+    size, total = path.stat().st_size, 0
+    while block := file.read(BLOCK):
+        total += len(block)
+        _refuse_bomb(path, size, total)
+        yield block
+
+
+def _refuse_bomb(path: Path, size: int, total: int) -> None:
+    if total > HARMLESS and total > MOST_PACKED * size:
+        raise DataError(
+            f"{path.name} unpacks to more than {MOST_PACKED} times its size",
+            where=str(path),
+            fix="unpack it yourself if you trust it, and give the unpacked file",
+        )
 
 
 @contextmanager
@@ -74,9 +104,10 @@ def data_errors(path: Path) -> Iterator[None]:
 
 def byte_lines(path: Path, file: BinaryIO) -> Iterator[bytes]:
     """Lines with their ends. DataError for one that is too long to be a row."""
-    number = 0
+    number, size, total = 0, path.stat().st_size, 0
     while line := file.readline(LONGEST_LINE + 1):
-        number += 1
+        number, total = number + 1, total + len(line)
+        _refuse_bomb(path, size, total)
         if len(line) > LONGEST_LINE:
             raise DataError(
                 f"line {number} is longer than {LONGEST_LINE >> 20} MiB",

@@ -46,9 +46,18 @@ def peek(path: Path, rows: int = 500) -> dict[str, list[Text]]:
     return found
 
 
+def is_table(path: Path) -> bool:
+    """Whether the name of ``path`` says that it is a table."""
+    return _kind(path) in _KINDS
+
+
+def _kind(path: Path) -> str:
+    return (Path(path.stem) if path.suffix == ".gz" else path).suffix.lower()
+
+
 def _format(path: Path, key: str) -> ModuleType:
     require_file(path, key)
-    kind = (Path(path.stem) if path.suffix == ".gz" else path).suffix.lower()
+    kind = _kind(path)
     if kind in _KINDS:
         return _KINDS[kind]
     known = ", ".join(_KINDS)

@@ -1,0 +1,66 @@
+"""What ``trimtab diagnose`` prints of a timeline: its figures by group, then its tables."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+from rich.text import Text
+
+from trimtab.cli.show import plain, quantity
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from trimtab.domain.figure import Cell, Figure, Findings, Series
+
+HEADINGS = {
+    "device": "the device's time, shares of the window",
+    "launches": "launches and kernels",
+    "precision": "types in which operators compute, shares of time",
+    "compiles": "compiles",
+    "runs": "runs of the network, over all of them",
+}
+LONGEST = 60
+
+
+def show(found: Findings, console: Console) -> None:
+    """Figures and tables; names out of files are text, and cut where they are long."""
+    for group, figures in groupby(found.figures, key=_group):
+        console.print(Text(HEADINGS.get(group, group), style="bold"))
+        console.print(_figures(list(figures)))
+    for one in found.series:
+        console.print(_rows(one))
+
+
+def _group(figure: Figure) -> str:
+    parts = figure.id.split(".")
+    return parts[1] if parts[0] == "timeline" else "runs"
+
+
+def _figures(figures: list[Figure]) -> Table:
+    table = Table("", "", "", box=None, pad_edge=False, show_header=False)
+    for figure in figures:
+        name = figure.id.split(".", 2 if figure.id.startswith("timeline.") else 1)[-1].replace("_", " ")
+        table.add_row(*map(plain, (f"  {name}", quantity(figure), figure.note)))
+    return table
+
+
+def _rows(one: Series) -> Table:
+    table = Table(box=None, pad_edge=False, title_justify="left", caption_justify="left", title_style="bold")
+    table.caption = plain(one.note) if one.note else None
+    for name in one.columns:
+        table.add_column(plain(name), overflow="fold")
+    for row in zip(*one.columns.values(), strict=True):
+        table.add_row(*(plain(_cell(value)) for value in row))
+    return table
+
+
+def _cell(value: Cell) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:.5g}"
+    text = " ".join(str(value).split())
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

@@ -1,0 +1,110 @@
+"""The runs of a timeline as requests, and what their shapes did.
+
+A run is a call that a profiler saw, so its latency is its run time: the calls came one after another, whoever made
+them, and no queue can show. That is what the gates of an imported table find as well.
+
+Of a shape that ran at least three times, the first run is held against the median of the later ones.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from trimtab.domain.imported import STAGE_COLUMNS, Imported, ReadReport
+from trimtab.domain.noun import NEVER
+from trimtab.domain.spans import SPAN_KINDS, Shapes, Spans
+from trimtab.domain.trace import (
+    BATCH_COLUMNS,
+    MARK_COLUMNS,
+    REQUEST_COLUMNS,
+    SAMPLE_COLUMNS,
+    RunInfo,
+    Table,
+    Trace,
+    empty,
+)
+from trimtab.evidence.stats.quantiles import quantile
+from trimtab.evidence.timeline.cover import Ints
+
+RUN = SPAN_KINDS.index("run")
+FEWEST = 3
+
+
+class Shape(msgspec.Struct, frozen=True):
+    """The runs of one shape: how many, the first, the median of the later ones (None: fewer than two), ns."""
+
+    text: str
+    runs: int
+    first: int
+    later: int | None
+
+    @property
+    def excess(self) -> int:
+        """What the first run took longer; 0 where the later ones do not say."""
+        return max(self.first - self.later, 0) if self.later is not None else 0
+
+
+def shapes(spans: Spans) -> tuple[Shape, ...]:
+    """Every shape that ran, in the order of its first run; empty where shapes are not recorded."""
+    table = spans.table
+    runs = np.flatnonzero((table["kind"] == RUN) & (table["shape"] != NEVER))
+    took = table["end"][runs] - table["start"][runs]
+    codes, first = np.unique(table["shape"][runs], return_index=True)
+    out = []
+    for position in np.argsort(first, kind="stable").tolist():
+        own = took[table["shape"][runs] == codes[position]]
+        later = int(quantile(own[1:], 0.5)) if own.size >= FEWEST else None
+        out.append(Shape(shape_text(spans.shapes[codes[position]]), int(own.size), int(own[0]), later))
+    return tuple(out)
+
+
+def shape_text(dims: Shapes) -> str:
+    """``1x3x32x32``, the first input's; those of further inputs behind it."""
+    return ", ".join("x".join(map(str, one)) or "scalar" for one in dims[:3])
+
+
+def as_requests(spans: Spans, read: ReadReport) -> Imported | None:
+    """The runs as requests that ran when they were called; None where the timeline has none."""
+    table = spans.table
+    rows = np.flatnonzero(table["kind"] == RUN)
+    if not rows.size:
+        return None
+    start, end = table["start"][rows], table["end"][rows]
+    dims = _dims(spans, table["shape"][rows])
+    requests = empty(REQUEST_COLUMNS, rows.size).columns
+    requests |= {
+        "id": np.arange(rows.size, dtype=np.int64),
+        "stream": np.zeros(rows.size, dtype=np.int32),
+        "scheduled": start - start[0],
+        "done": end - start[0],
+        "error": np.zeros(rows.size, dtype=np.int8),
+    }
+    stages = empty(STAGE_COLUMNS, rows.size).columns
+    stages |= {"compute": end - start, "worker": np.unique(table["lane"][rows], return_inverse=True)[1].astype("int32")}
+    info = RunInfo(
+        id=read.file, plan="imported", slice="all", source="imported", workload_sha256=read.sha256,
+        envelope_sha256="", start_state="unknown", seed=0, workers=len(np.unique(stages["worker"])), cores=(),
+        driver_core=NEVER,
+    )  # fmt: skip
+    trace = Trace(
+        run=info, dim_names=tuple(dims), streams=("all",), entries=(), details=(),
+        requests=Table(requests | {f"dim.{name}": column for name, column in dims.items()}),
+        batches=empty(BATCH_COLUMNS), marks=empty(MARK_COLUMNS), samples=empty(SAMPLE_COLUMNS),
+    )  # fmt: skip
+    executed = {f"exec.{name}": column for name, column in dims.items()}
+    return Imported(trace=trace, stages=Table(stages | executed))
+
+
+def _dims(spans: Spans, codes: NDArray[np.int32]) -> dict[str, Ints]:
+    """The axes that differ between runs, by name; one number for the shape where the inputs differ in rank."""
+    if not codes.size or np.any(codes == NEVER):
+        return {}
+    given = [spans.shapes[code] for code in codes.tolist()]
+    if len({tuple(map(len, one)) for one in given}) > 1:
+        return {"shape": codes.astype(np.int64) + 1}
+    flat = np.array([[size for one in dims for size in one] for dims in given], dtype=np.int64)
+    names = [f"input{k}.axis{axis}" for k, one in enumerate(given[0]) for axis in range(len(one))]
+    varies = np.any(flat != flat[0], axis=0)
+    return {name: np.maximum(flat[:, k], 1) for k, name in enumerate(names) if varies[k]}

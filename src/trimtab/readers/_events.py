@@ -1,0 +1,244 @@
+"""A JSON array of objects in a file of any size, piece by piece: a block and what is left of the one before are held.
+
+Theory
+------
+A piece that begins at an event is cut behind a closing brace and put into brackets of its own. The cut is right if and
+only if that is valid JSON: what JSON can follow depends on the bytes before alone, so text that closes completely at
+the cut cannot lie inside a string or inside an event. Hence a cut may be guessed (where the next event begins as the
+ones before did) and the decoder itself proves it, at no cost. A wrong guess, or an event that does not decode, sends
+that one piece to an exact scan, which takes every event apart from the others and counts those that are none.
+
+The format lets a file end anywhere: a missing bracket is no fault, a torn last event is counted.
+
+Limits: an event longer than 4 MiB, or 16 MiB before or behind the array, is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from trimtab.errors import DataError
+from trimtab.readers._file import LONGEST_LINE, blocks, open_bytes
+
+T = TypeVar("T")
+
+MOST_BESIDE = 16 << 20
+MOST_TRIES = 8
+_BOM = b"\xef\xbb\xbf"
+_BETWEEN = b" \t\r\n,"
+_KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
+_STEP = re.compile(rb'[^{}\[\]"]*(?:"[^"\\]*(?:\\.[^"\\]*)*"[^{}\[\]"]*)*([{}\[\]"]|\Z)', re.DOTALL)
+_FIRST_KEY = re.compile(rb'\{\s*"[^"\\]{0,40}+"')
+_NO_NUMBER = re.compile(rb'("[^"\\]*(?:\\.[^"\\]*)*")|-?\b(?:NaN|nan|Infinity|inf)\b', re.DOTALL)
+_VISIBLE = bytes(max(sign, 32) for sign in range(256))
+_BROKEN = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+NO_OBJECT = "no JSON object"
+NO_EVENT = "no event of this format"
+TORN = "the file ends inside it"
+
+
+class Events(Generic[T]):
+    """The events of one file, each decoded as ``T``. The counts are complete when :meth:`pieces` has ended.
+
+    ``dropped`` = reason -> events left out; ``mended`` = events whose numbers were none (NaN); ``beside`` = the object
+    around the array, its events left out; ``complete`` = whether the array was closed; ``behind`` = whether something
+    that is no part of it follows.
+    """
+
+    def __init__(self, path: Path, kind: type[T]) -> None:
+        self.path = path
+        self.dropped: Counter[str] = Counter()
+        self.seen = 0
+        self.mended = 0
+        self.complete = False
+        self.behind = False
+        self.beside: dict[str, msgspec.Raw] = {}
+        self._list = msgspec.json.Decoder(list[kind])  # type: ignore[valid-type]
+        self._begin = b""
+        self._head = b""
+
+    def pieces(self) -> Iterator[list[T]]:
+        """The events in the order of the file. DataError where there is no such array."""
+        with open_bytes(self.path) as file:
+            source = blocks(self.path, file)
+            rest = self._open(source)
+            for block in source:
+                rest += block
+                events, rest = self._cut(rest)
+                yield events
+                if self.complete:
+                    break
+                if len(rest) > LONGEST_LINE:
+                    raise DataError(
+                        f"one event is longer than {LONGEST_LINE >> 20} MiB",
+                        where=f"{self.path}, event {self.seen + 1}",
+                        fix="is this a trace, and is it whole?",
+                    )
+            if not self.complete:
+                events, rest = self._scan(rest)
+                yield events
+            self._close(rest, source)
+
+    def _open(self, source: Iterator[bytes]) -> bytes:
+        """Read up to the array; what has been read of it."""
+        head = b""
+        for block in source:
+            head = (head + block).removeprefix(_BOM) if not head else head + block
+            first = head.lstrip()[:1]
+            if first == b"[":
+                return head[head.index(b"[") + 1 :]
+            if first not in (b"{", b""):
+                break
+            found = self._array(head)
+            if found is not None:
+                self._head = head[:found]
+                return head[found:]
+            if len(head) > MOST_BESIDE:
+                break
+        raise DataError(
+            f"{self.path.name} has no list of events",
+            where=str(self.path),
+            fix='a trace is a JSON array of events, or an object with "traceEvents"',
+        )
+
+    def _array(self, head: bytes) -> int | None:
+        """Position behind the bracket of ``traceEvents``, a key of the outermost object."""
+        for tried, found in enumerate(_KEY.finditer(head)):
+            if tried == MOST_TRIES:
+                return None
+            if _object(head[: found.end()] + b"]}") is not None:
+                return found.end()
+        return None
+
+    def _cut(self, data: bytes) -> tuple[list[T], bytes]:
+        """The whole events that ``data`` begins with, and the rest."""
+        at = data.rfind(self._begin) if self._begin else -1
+        if at < 0:
+            return self._scan(data)
+        try:
+            events = self._list.decode(b"[" + data[: at + 1].lstrip(_BETWEEN) + b"]")
+        except _BROKEN:
+            return self._scan(data)
+        self.seen += len(events)
+        return events, data[at + 1 :]
+
+    def _scan(self, data: bytes) -> tuple[list[T], bytes]:
+        """The same, event by event, up to the end of the array if it is there."""
+        texts, depth, start, done, last = [], 0, 0, 0, 0
+        for step in _STEP.finditer(data):
+            sign, at = step[1], step.start(1)
+            if sign in (b'"', b""):  # a string that does not end here; the end of the data
+                break
+            if sign in b"{[":
+                if depth == 0:
+                    self._count_between(data[done:at])
+                    start = at
+                depth += 1
+                continue
+            if depth == 0:
+                self._count_between(data[done:at])
+                done = at + 1
+                if sign == b"]":
+                    self.complete = True
+                    break
+                self._drop(NO_OBJECT)
+                continue
+            depth -= 1
+            if depth == 0:
+                last, done = done, at + 1
+                texts.append(data[start:done])
+        self.seen += len(texts)
+        self._learn(data, done if depth else last, start)
+        return list(self._decode(texts)), data[done:]
+
+    def _learn(self, data: bytes, end: int, start: int) -> None:
+        """How an event begins behind the one before: what lies between ``end`` and ``start``, and its first key."""
+        found = _FIRST_KEY.match(data, start)
+        if end and found and start - end < 256:
+            self._begin = data[end - 1 : found.end()]
+
+    def _decode(self, texts: list[bytes]) -> Iterator[T]:
+        """Halved until each that does not decode stands alone."""
+        try:
+            yield from self._list.decode(b"[" + b",".join(texts) + b"]")
+        except _BROKEN:
+            if len(texts) == 1:
+                yield from self._mend(texts[0])
+                return
+            middle = len(texts) // 2
+            yield from self._decode(texts[:middle])
+            yield from self._decode(texts[middle:])
+
+    def _mend(self, text: bytes) -> Iterator[T]:
+        """One event that is no JSON: numbers that are none become null, stray bytes blanks or signs of replacement."""
+        if not text.startswith(b"{"):
+            self.dropped[NO_OBJECT] += 1
+            return
+        plain = text.decode(errors="replace").encode().translate(_VISIBLE)
+        plain = _NO_NUMBER.sub(lambda found: found[1] or b"null", plain)
+        if plain == text:
+            self.dropped[NO_EVENT] += 1
+            return
+        try:
+            events = self._list.decode(b"[" + plain + b"]")
+        except _BROKEN:
+            self.dropped[NO_EVENT] += 1
+            return
+        self.mended += 1
+        yield from events
+
+    def _count_between(self, data: bytes) -> None:
+        if data.strip(_BETWEEN):
+            self._drop(NO_OBJECT)
+
+    def _drop(self, reason: str) -> None:
+        self.seen += 1
+        self.dropped[reason] += 1
+
+    def _close(self, rest: bytes, source: Iterator[bytes]) -> None:
+        """Read what follows the array; what is left of a torn event is counted."""
+        if not self.complete:
+            if rest.strip(_BETWEEN):
+                self._drop(TORN)
+            self.beside = _object(self._head + b"]}") or {} if self._head else {}
+            return
+        if not self._head:
+            self.behind = bool(rest.strip()) or any(block.strip() for block in source)
+            return
+        for block in source:
+            rest += block
+            if len(rest) > MOST_BESIDE:
+                break
+        whole = _object(self._head + b"]" + rest)
+        self.behind = whole is None
+        self.beside = whole if whole is not None else _object(self._head + b"]}") or {}
+
+
+def text_of(raw: msgspec.Raw | None) -> str:
+    """A JSON string or number as text; "" for anything else."""
+    value = value_of(raw)
+    return str(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else ""
+
+
+def value_of(raw: msgspec.Raw | None) -> Any:
+    """The value of a piece of JSON; None where it is none."""
+    if raw is None:
+        return None
+    try:
+        return msgspec.json.decode(raw)
+    except _BROKEN:
+        return None
+
+
+def _object(data: bytes) -> dict[str, msgspec.Raw] | None:
+    try:
+        return msgspec.json.decode(data, type=dict[str, msgspec.Raw])
+    except _BROKEN:
+        return None

@@ -1,0 +1,62 @@
+"""Which format a file has, by its content: the more particular ones first. A new one = one file and one line here.
+
+What is none of these is a table of requests (:mod:`trimtab.readers.table`) if its name says so. Well-known files that
+are neither are refused by their own name, with what to give instead.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from trimtab.domain.imported import Imported, ReadReport
+from trimtab.domain.spans import Spans
+from trimtab.errors import DataError
+from trimtab.readers import chrome, kineto, ort_profile, torch_logs, torch_trace
+from trimtab.readers._file import first_bytes, require_file
+from trimtab.readers._format import Format
+from trimtab.readers._table import is_table
+
+FORMATS: tuple[Format, ...] = (
+    ort_profile.FORMAT,
+    kineto.FORMAT,
+    chrome.FORMAT,
+    torch_trace.FORMAT,
+    torch_logs.FORMAT,
+)
+HEAD = 1 << 20
+_OTHERS: tuple[tuple[bytes, bytes, str, str], ...] = (
+    (
+        b"[[",
+        b"[[-1, ",
+        "a PyTorch memory timeline (raw)",
+        "it holds allocations and no work: give the trace that the same profiler writes (export_chrome_trace)",
+    ),
+    (b"{", b'"rf_id"', "a Chakra execution trace", "it holds operators without times: give the profiler's own trace"),
+    (b"{", b'"resourceSpans"', "an OpenTelemetry trace", "give a table of requests made from its spans"),
+)
+"""Beginning, a mark behind it, what it is, what to give instead."""
+_TABLE = "a table of requests (docs/diagnose.md), as CSV, TSV, JSONL or Parquet"
+
+
+def find(path: Path) -> Format | None:
+    """The format of ``path``; None for a table. DataError, naming what is supported, for anything else."""
+    require_file(path, "the file to diagnose")
+    head = first_bytes(path, HEAD)
+    found = next((one for one in FORMATS if one.holds(head)), None)
+    if found is not None or is_table(path):
+        return found
+    raise _refusal(path, head)
+
+
+def read(path: Path, known: Format, *, strict: bool = False) -> tuple[Spans | Imported, ReadReport]:
+    """What ``path`` holds, read as ``known``, and how it was read. DataError for a file that cannot be used."""
+    return known.read(path, strict)
+
+
+def _refusal(path: Path, head: bytes) -> DataError:
+    start = head.lstrip(b"\xef\xbb\xbf \t\r\n")
+    known = f"{', '.join(one.name for one in FORMATS)}; or {_TABLE}"
+    for begins, holds, name, instead in _OTHERS:
+        if start.startswith(begins) and holds in start[: 64 << 10]:
+            return DataError(f"{path.name} is {name}", where=str(path), fix=f"{instead}. Read are: {known}")
+    return DataError(f"{path.name} is of no known format", where=str(path), fix=f"give one of: {known}")

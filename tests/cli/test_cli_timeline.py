@@ -1,0 +1,83 @@
+"""``trimtab diagnose`` on profiles and logs: what people read, the JSON, several files, mistakes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from trimtab.cli.app import main
+
+SAMPLES = Path(__file__).parents[1] / "readers" / "samples"
+
+
+def output(capfd: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(["diagnose", *arguments]) == 0
+    return " ".join(capfd.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    ("file", "lines"),
+    [
+        ("kineto_alexnet.json.gz",
+         ["read as: PyTorch profiler trace", "kernels 79 kernels 79 matched to a launch", "start p50 441 us",
+          "class: insufficient-evidence", "next measurement: a recording after warm-up"]),
+        ("kineto_cpu_only_rank34.json.gz", ["class: insufficient-evidence", "1 requests; p95 needs at least 90"]),
+        ("ort_5shapes.json.gz",
+         ["read as: ONNX Runtime profile", "1x3x224x224", "p50", "class: insufficient-evidence",
+          "20 requests; p95 needs at least 90"]),
+        ("torch_trace_rank3.log.gz",
+         ["read as: torch.compile trace", "all 7 compiles 6 of code that had been compiled",
+          "first 1.028e+04 ms", "class: cold-shape (compiler lead)", "6 of 7 compiles are recompiles for a size"]),
+        ("torch_trace_comp_failure.log.gz", ["class: mapping-fallback", "BackendCompilerFailed"]),
+    ],
+)  # fmt: skip
+def test_what_people_read(file: str, lines: list[str], capfd: pytest.CaptureFixture[str]) -> None:
+    found = output(capfd, str(SAMPLES / file))
+    for line in lines:
+        assert line in found
+
+
+def test_the_json_of_a_timeline(capfd: pytest.CaptureFixture[str]) -> None:
+    found = json.loads(output(capfd, str(SAMPLES / "torch_trace_rank3.log.gz"), "--json"))
+    assert found["classes"][0]["class"] == "cold-shape"
+    assert found["read"]["format"] == "torch.compile trace"
+    [compiles] = [one for one in found["tables"] if one["id"] == "timeline.compiles"]
+    assert compiles["columns"]["took, ms"][0] == 10283.4
+
+
+def test_several_files_each_with_its_own_answer(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    table = tmp_path / "t.csv"
+    table.write_text("start_s,latency_ms\n0,1\n")
+    files = [str(SAMPLES / "ort_5shapes.json.gz"), str(table)]
+    found = json.loads(output(capfd, *files, "--json"))
+    assert [one["read"]["format"] for one in found["files"]] == ["ONNX Runtime profile", "table of requests"]
+    text = output(capfd, *files)
+    assert "== ort_5shapes.json.gz ==" in text
+    assert "== t.csv ==" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "what"),
+    [
+        (["memory_timeline.raw.gz"], 4, "is a PyTorch memory timeline"),
+        (["otlp_example.json"], 4, "is an OpenTelemetry trace"),
+        (["ort_5shapes.json.gz", "--column", "a=b"], 2, "--column is for tables of requests"),
+        (["ort_5shapes.json.gz", "--baseline", "x.csv"], 2, "--baseline is for tables of requests"),
+        (["nothing.json"], 4, "there is no file"),
+    ],
+)
+def test_mistakes(arguments: list[str], code: int, what: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["diagnose", str(SAMPLES / arguments[0]), *arguments[1:]]) == code
+    assert what in " ".join(capfd.readouterr().err.split())
+
+
+def test_names_in_a_file_are_text(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "t.json"
+    path.write_text('[{"ph": "X", "name": "[red]<b>\\u001b[2J\\u0007", "ts": 0, "dur": 5, "pid": 1, "tid": 1}]')
+    assert main(["diagnose", str(path)]) == 0
+    out = capfd.readouterr().out
+    assert "[red]<b>[2J" in out
+    assert "\x1b" not in out
+    assert "\x07" not in out
