@@ -57,7 +57,7 @@ def case(n: int, workers: int) -> None:
     trace = simulate(made)
     before = peak_gib(reset=True)
     start = time.process_time()
-    account = build(trace, made.promise, made.reference, "reference", made.plan, made.sets)
+    account = build(trace, made.promise, made.reference, "reference", made.plan, made.by_entry)
     spent, peak = time.process_time() - start, peak_gib()
     present = sum(bool(account.requests[f"relief.{cause}"].any()) for cause in CAUSES)
     print(f"{n:>9} {workers:>7} {present:>6} {spent:>9.2f} {spent / n * 1e6:>10.2f} {before:>9.2f} {peak:>8.2f}")

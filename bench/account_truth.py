@@ -142,7 +142,7 @@ def errors(scene: Scene, causes: tuple[str, ...]) -> dict[str, float]:
         for present in itertools.combinations(causes, size)
     }
     trace = simulate(scene)
-    account = build(trace, scene.promise, scene.reference, "reference", scene.plan, scene.sets)
+    account = build(trace, scene.promise, scene.reference, "reference", scene.plan, scene.by_entry)
     observed = latency(trace)
     bound = p99(observed)
     tail = observed >= bound

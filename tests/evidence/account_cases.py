@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from trimtab.domain.plan import BatchPolicy, CompileSpec, Plan, ServePolicy
+from trimtab.domain.plan import BatchPolicy, CompileSpec, Entry, Plan, ServePolicy
 from trimtab.domain.trace import (
     BATCH_COLUMNS,
     MARK_COLUMNS,
@@ -25,6 +25,7 @@ from trimtab.domain.trace import (
 )
 
 Int = NDArray[np.int64]
+ENTRY = Entry(id="entry", kind="dynamic", lo=(1,), hi=(1_000_000,), batch=(1, 64))
 EVERYTHING = ("padding", "premium", "interference", "off_core", "cold", "dispatch", "imbalance", "hold")
 
 
@@ -97,7 +98,7 @@ class Scene:
         )
         return Plan(
             id="plan",
-            compile=CompileSpec(backend="null", entries=()),
+            compile=CompileSpec(backend="null", entries=(ENTRY,)),
             serve=ServePolicy(batch=policy, workers=self.workers),
         )
 
@@ -106,6 +107,11 @@ class Scene:
         """Eligible workers of each stream."""
         count = 1 if self.streams is None else int(self.streams.max()) + 1
         return self.eligible or (tuple(range(self.workers)),) * count
+
+    @property
+    def by_entry(self) -> tuple[tuple[tuple[int, ...], ...], ...]:
+        """The same by stream and entry; there is one entry."""
+        return tuple((workers,) for workers in self.sets)
 
 
 def _drawn(draws: Int | None, request: int) -> int:

@@ -33,7 +33,7 @@ def ns(*values: int) -> np.ndarray:
 
 
 def account_of(scene: Scene, trace: Trace | None = None) -> Account:
-    return build(trace or simulate(scene), scene.promise, scene.reference, "reference", scene.plan, scene.sets)
+    return build(trace or simulate(scene), scene.promise, scene.reference, "reference", scene.plan, scene.by_entry)
 
 
 def parts(account: Account, request: int) -> dict[str, int]:
@@ -111,9 +111,9 @@ def test_a_missing_level_merges_its_two_steps() -> None:
             return 0
 
     trace = simulate(scene)
-    no_promise = build(trace, Unpromised(), scene.reference, "reference", scene.plan, scene.sets)
+    no_promise = build(trace, Unpromised(), scene.reference, "reference", scene.plan, scene.by_entry)
     assert parts(no_promise, 0) == {"unprofiled": 13, "padding": 6, "useful": 20}
-    no_reference = build(trace, scene.promise, Unpromised(), "reference", scene.plan, scene.sets)
+    no_reference = build(trace, scene.promise, Unpromised(), "reference", scene.plan, scene.by_entry)
     assert parts(no_reference, 0) == {"unprofiled": 39}
 
 
@@ -203,7 +203,7 @@ def test_requests_that_never_ran_wait_for_nothing_in_the_model() -> None:
     requests["stream"][:], requests["error"][:] = 0, ERROR_KINDS.index("rejected")
     trace = assemble(requests.columns, empty({**BATCH_COLUMNS, "exec.w": "int64"}).columns, 1, 1)
     scene = Scene(arrivals=ns(0, 1), dims=ns(1, 1))
-    found = build(trace, scene.promise, scene.reference, "reference", scene.plan, scene.sets)
+    found = build(trace, scene.promise, scene.reference, "reference", scene.plan, scene.by_entry)
     assert found.requests["latency"].tolist() == [-1, -1]
     assert not any(found.requests[name].any() for name in PARTS)
 
@@ -235,7 +235,7 @@ def test_the_plan_says_who_may_run_what() -> None:
     plan: Plan = msgspec.structs.replace(scene.plan, serve=serve)
     trace = msgspec.structs.replace(simulate(scene), streams=("a", "b"))
     found = account(trace, scene.promise, scene.reference, "reference", plan)
-    assert found.eligible == ((0,), (1,))
+    assert found.eligible == (((0,),), ((1,),))
     assert inherited(found, 1) == {"imbalance": 8}
 
 
@@ -248,7 +248,7 @@ def test_an_order_of_its_own_is_taken_from_the_record() -> None:
     scene = Scene(arrivals=ns(0, 1, 2), dims=ns(1, 1, 1), reference=FLAT)
     serve = msgspec.structs.replace(scene.plan.serve, order="shortest")
     plan = msgspec.structs.replace(scene.plan, serve=serve)
-    found = build(trace, scene.promise, scene.reference, "reference", plan, scene.sets)
+    found = build(trace, scene.promise, scene.reference, "reference", plan, scene.by_entry)
     assert found.requests["modelled"].tolist() == [0, 19, 6]
     assert found.requests["modelled"].tolist() == found.requests["busy"].tolist()
     assert inherited(found, 1) == {"capacity": 15, "off_core": 4}

@@ -64,7 +64,7 @@ def scenes(
 
 
 def account_of(scene: Scene, trace: Trace) -> Account:
-    return build(trace, scene.promise, scene.reference, "reference", scene.plan, scene.sets)
+    return build(trace, scene.promise, scene.reference, "reference", scene.plan, scene.by_entry)
 
 
 def late(trace: Trace, slip: int, completion: int) -> Trace:
@@ -101,7 +101,7 @@ def test_fast_equals_slow(
     trace = simulate(scene)
     patchy = Patchy(scene.reference.fixed, scene.reference.slope, 1.0, unknown)
     promise = Patchy(scene.reference.fixed, scene.reference.slope, scene.premium, unpromised)
-    fast = build(trace, promise, patchy, "reference", scene.plan, scene.sets).requests
+    fast = build(trace, promise, patchy, "reference", scene.plan, scene.by_entry).requests
     slow = Slow(trace, promise, patchy, scene.sets)
     for name in ("hold", "dispatch", "busy", "cold", "interference", "premium", "padding", "co_batching", "useful",
                  "unprofiled", "off_core", "slip", "completion"):  # fmt: skip

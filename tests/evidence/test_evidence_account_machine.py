@@ -14,6 +14,7 @@ from trimtab.domain.trace import RunInfo, Trace
 from trimtab.domain.workload import Provenance, Workload
 from trimtab.evidence.attribute.account import account
 from trimtab.mapping.route import Router
+from trimtab.serving.place import PLACE
 from trimtab.serving.simulate import Startup, simulate
 
 ENTRIES = (
@@ -62,7 +63,7 @@ def runs(draw: st.DrawFn, injected: tuple[Event, ...] = ()) -> tuple[Plan, Trace
     serve = ServePolicy(
         batch=policy,
         workers=draw(st.integers(1, 3)),
-        placement=draw(st.sampled_from(("shared", "stream-affinity"))),
+        placement=draw(st.sampled_from(sorted(PLACE))),
     )
     plan = Plan(id="p", compile=CompileSpec(backend="null", entries=ENTRIES), serve=serve)
     workload = traffic(

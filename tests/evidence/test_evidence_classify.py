@@ -6,13 +6,11 @@ import msgspec
 import numpy as np
 import pytest
 from account_cases import Scene, simulate
-from evidence_cases import SLA, Line, Ran, dynamic, trace
+from evidence_cases import SLA, Ran, dynamic, trace
 
-from trimtab.domain.envelope import EnvelopeCheck
 from trimtab.domain.figure import Figure, Interval
 from trimtab.domain.score import CLASS_OWNERS, Diagnosis
 from trimtab.domain.study import Sla
-from trimtab.domain.trace import SAMPLE_COLUMNS, Table, empty
 from trimtab.evidence.attribute import tail
 from trimtab.evidence.attribute.account import account
 from trimtab.evidence.classify import facts as observed
@@ -182,6 +180,12 @@ def state(kind: str, **known: object) -> str:
         ("envelope", {"throttled": 0.5}, "named"),
         ("envelope", {"stolen": 0.05}, "named"),
         ("envelope", {"pace": 1.3}, "named"),
+        ("envelope", {"stream_pace": 1.3}, "named"),  # slow memory beside idle workers is not the plan's doing
+        (
+            "envelope",
+            {"stream_pace": 1.05, "throttled": 0, "stolen": 0, "pace": 1, "runqueue": 0, "differs": ()},
+            "against",
+        ),
         ("envelope", {"differs": ("governor is powersave, assumed performance",)}, "named"),
         ("envelope", {"runqueue": 0.3, "threads": 1, "cores": 1}, "named"),  # a neighbour on our core
         ("envelope", {"runqueue": 0.3}, "missing"),
@@ -205,6 +209,27 @@ def test_what_each_class_requires(kind: str, known: dict[str, object], expected:
 def test_precision_is_judged_by_what_was_executed_and_by_quality(known: dict[str, object], expected: list[str]) -> None:
     found = defects(Facts(effects={}, **known))  # type: ignore[arg-type]
     assert ["against" if one.against else "named" for one in found] == expected
+
+
+@pytest.mark.parametrize(
+    ("of_unprofiled", "share"),
+    [(0.9, 0.6), (0.5, 0.6), (0.3, 0.05), (None, 0.05)],
+    ids=["most", "half", "some", "none"],
+)
+def test_a_fallback_without_a_promise_owns_the_time_that_it_took(of_unprofiled: float | None, share: float) -> None:
+    """No profile covers it, so its time is no premium; where most of the unprofiled time is the fallback's, it is its."""
+    effects = {"premium": Effect(0.05, -0.1, 0.2), "unprofiled": SURE}
+    known = Facts(effects=effects, fallback=0.2, fallback_time=of_unprofiled)
+    found = next(one for one in suspects(known) if one.id == "mapping-fallback")
+    assert found.effect is not None
+    assert (found.effect.share, found.named) == (share, share == SURE.share)
+
+
+def test_slow_memory_beside_idle_workers_is_told() -> None:
+    found = next(
+        one for one in suspects(Facts(effects={"interference": SURE}, stream_pace=1.3)) if one.id == "envelope"
+    )
+    assert found.evidence == ("beside idle workers memory was 1.30 times slower than its reference",)
 
 
 def test_every_class_has_an_owner() -> None:
@@ -264,26 +289,6 @@ def test_a_neighbour_on_our_core_is_the_envelope() -> None:
     found = seen(Scene(arrivals, dims, off_core=busy), 40)
     assert found.classes[0].id == "envelope"
     assert "others held our core" in found.classes[0].evidence[0]
-
-
-def test_facts_of_a_literal_run() -> None:
-    samples = empty(SAMPLE_COLUMNS, 2)
-    columns = {"core": [0, 0], "t": [0, 10**9], "stolen": [0.01, 0.03], "throttled_ns": [0, 2 * 10**8]}
-    samples = Table(samples.columns | {k: np.array(v, dtype=samples[k].dtype) for k, v in columns.items()})
-    batches = [
-        Ran((100,), wall=4, promised=2, arrived=100.0 * i, executed=200, runqueue=1, route="padded", first=i == 9,
-            peak=7) for i in range(10)
-    ]  # fmt: skip
-    run = trace(batches, samples=samples)
-    line, scene = Line(), Scene(np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.int64))
-    scored = measure(run, Yardstick(line, line, "dyn", ReferenceSet((dynamic(),), line, 1)))
-    split = account(run, line, line, "dyn", scene.plan)
-    checks = [EnvelopeCheck(name="governor", assumed="performance", probed="powersave", status="differs")]
-    known = observed.gather(run, scored, split, {}, scene.plan, None, checks)
-    assert (known.padding, known.fallback, known.stolen, known.throttled) == (2.0, 0.0, 0.02, 0.2)
-    assert (known.runqueue, known.out_of_memory, known.pace, known.peak) == (0.25, 0, None, None)
-    assert known.differs == ("governor is powersave, assumed performance",)
-    assert (known.threads, known.cores, known.mean_size, known.max_size) == (1, 1, 1.0, 1)
 
 
 def test_met_and_fits() -> None:

@@ -28,7 +28,7 @@ def scene(streams: list[int], eligible: tuple[tuple[int, ...], ...], workers: in
 def test_streams_that_are_served_alike() -> None:
     made = scene([0, 1] * 30, ((0, 1), (0, 1)), 2)
     trace = simulate(made)
-    desk, said, tables = fairness(build(trace, made.promise, made.reference, "r", made.plan, made.sets), trace)
+    desk, said, tables = fairness(build(trace, made.promise, made.reference, "r", made.plan, made.by_entry), trace)
     values = {figure.id: figure.value for figure in desk.figures}
     assert values == {
         "fairness.streams.jain": pytest.approx(1),
@@ -47,7 +47,7 @@ def test_a_stream_on_a_crowded_worker_is_named() -> None:
     slow = Formula(fixed=13 * MS, slope=0)  # five of six arrivals on one worker: 1.08 of what it can do
     made = Scene(**{name: getattr(made, name) for name in made.__dataclass_fields__} | {"reference": slow})
     trace = simulate(made)
-    desk, said, tables = fairness(build(trace, made.promise, made.reference, "r", made.plan, made.sets), trace)
+    desk, said, tables = fairness(build(trace, made.promise, made.reference, "r", made.plan, made.by_entry), trace)
     values = {figure.id: figure.value for figure in desk.figures}
     assert tables[1].columns["work"] == (1300.0, 260.0)
     assert values["fairness.cores.jain"] == pytest.approx(1560**2 / (2 * (1300**2 + 260**2)))
@@ -63,7 +63,7 @@ def test_a_stream_on_a_crowded_worker_is_named() -> None:
 def test_one_stream_and_one_worker_cannot_be_unfair() -> None:
     made = scene([0] * 5, ((0,),), 1)
     trace = simulate(made)
-    desk, said, _ = fairness(build(trace, made.promise, made.reference, "r", made.plan, made.sets), trace)
+    desk, said, _ = fairness(build(trace, made.promise, made.reference, "r", made.plan, made.by_entry), trace)
     notes = {figure.id: (figure.value, figure.note) for figure in desk.figures}
     assert notes["fairness.streams.jain"] == (1.0, "one stream only")
     assert notes["fairness.streams.worst_to_best"] == (None, "one stream only")

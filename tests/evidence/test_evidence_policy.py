@@ -25,7 +25,7 @@ def plan(*entries: Entry, batch: BatchPolicy = HOLDS) -> Plan:
 def account(run: Trace, hold: list[float]) -> Account:
     requests = Table({"hold": np.array([ns(ms) for ms in hold], dtype=np.int64)})
     return Account(
-        run=run.run.id, plan="p", reference_entry="dyn", eligible=((0,),), requests=requests, batches=Table({})
+        run=run.run.id, plan="p", reference_entry="dyn", eligible=(((0,),),), requests=requests, batches=Table({})
     )
 
 

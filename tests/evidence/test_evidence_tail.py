@@ -36,7 +36,7 @@ def stall(requests: int = 100, ms: int = 100) -> Scene:
 
 def accounted(scene: Scene, trace: Trace | None = None) -> tuple[Account, Trace]:
     trace = trace or simulate(scene)
-    return build(trace, scene.promise, scene.reference, "reference", scene.plan, scene.sets), trace
+    return build(trace, scene.promise, scene.reference, "reference", scene.plan, scene.by_entry), trace
 
 
 def value(found: Findings, name: str) -> float | None:
@@ -170,7 +170,7 @@ def test_too_much_without_a_profile_is_said() -> None:
             return 0
 
     trace = simulate(scene)
-    account = build(trace, Nothing(), Nothing(), "reference", scene.plan, scene.sets)
+    account = build(trace, Nothing(), Nothing(), "reference", scene.plan, scene.by_entry)
     found = findings(account, trace)
     assert any("too much to rank the causes with confidence" in finding.text for finding in found.findings)
 

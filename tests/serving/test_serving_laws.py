@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from serving_kit import ANY, LARGE, SMALL, Takes, info, load, plan_of, run
+from serving_kit import ANY, LARGE, NO_PROMISE, SMALL, Takes, info, load, plan_of, run
 
 from trimtab.domain.events import EntryFailed, Event, Occupied, Released, WorkerDown
 from trimtab.domain.plan import Entry, Plan
@@ -18,6 +18,8 @@ from trimtab.domain.workload import Workload
 from trimtab.mapping.cost import CostModel, unit_draws
 from trimtab.mapping.route import Router
 from trimtab.serving.simulate import Startup, simulate
+from trimtab.serving.place import PLACE
+from trimtab.serving.rules import Rules
 
 ENTRIES = (SMALL, LARGE, ANY)
 RESTART = Startup(process_ns=40, prepare_ns={entry.id: 15 for entry in ENTRIES})
@@ -64,7 +66,7 @@ def cases(draw: st.DrawFn, faulty: bool = True) -> Case:
         size=draw(st.integers(1, 6)),
         hold_ns=draw(st.sampled_from([None, 0, 7, 30])),
         workers=workers,
-        placement=draw(st.sampled_from(["shared", "stream-affinity"])),
+        placement=draw(st.sampled_from(sorted(PLACE))),
     )
     return Case(
         load(
@@ -111,13 +113,14 @@ def test_a_batch_has_one_entry_and_never_too_many_members(case: Case) -> None:
 def test_within_a_queue_nobody_overtakes(case: Case) -> None:
     """First in, first out per entry and eligibility class: batch numbers never fall with the request number."""
     trace, router = case.simulate(), Router(case.plan.compile)
-    affinity = case.plan.serve.placement == "stream-affinity"
-    queues: dict[tuple[str | None, int], list[int]] = {}
+    eligible = Rules(case.plan, router, NO_PROMISE).eligible
+    queues: dict[tuple[str, tuple[int, ...]], list[int]] = {}
     req = trace.requests
     for width, stream, batch in zip(*(req[c].tolist() for c in ("dim.width", "stream", "batch")), strict=True):
         if batch >= 0:
-            key = (router.route((width,)).entry, stream % case.plan.serve.workers if affinity else 0)
-            queues.setdefault(key, []).append(batch)
+            entry = router.route((width,)).entry
+            assert entry is not None
+            queues.setdefault((entry, eligible(stream, entry)), []).append(batch)
     assert all(batches == sorted(batches) for batches in queues.values())
 
 

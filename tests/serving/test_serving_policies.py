@@ -5,7 +5,9 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 import pytest
-from serving_kit import ANY, NO_PROMISE, SMALL, load, machine_of, plan_of, run
+from hypothesis import given
+from hypothesis import strategies as st
+from serving_kit import ANY, LARGE, NO_PROMISE, SMALL, load, machine_of, plan_of, run
 
 from trimtab.domain.events import ERROR_KINDS, Arrived
 from trimtab.domain.noun import NEVER
@@ -15,7 +17,7 @@ from trimtab.domain.route import Route
 from trimtab.errors import StudyError
 from trimtab.serving.batch import BATCH
 from trimtab.serving.order import LAST, ORDER
-from trimtab.serving.place import PLACE
+from trimtab.serving.place import PLACE, Asked, size_ranks
 
 HOLD_5 = BatchPolicy(kind="size-hold", max_size=3, hold_ms=5e-6)  # 5 ns
 
@@ -62,15 +64,33 @@ def test_order(order: str, due: int, predictor: Predictor, key: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "stream", "workers", "eligible"),
+    ("name", "asked", "eligible"),
     [
-        ("shared", 5, 3, (0, 1, 2)),
-        ("stream-affinity", 5, 3, (2,)),
-        ("stream-affinity", 3, 3, (0,)),
+        ("shared", Asked(5, 0, 1, 3), (0, 1, 2)),
+        ("stream-affinity", Asked(5, 0, 1, 3), (2,)),
+        ("stream-affinity", Asked(3, 0, 1, 3), (0,)),
+        ("size-affinity", Asked(5, 0, 4, 2), (0,)),  # the two small entries of four
+        ("size-affinity", Asked(5, 1, 4, 2), (0,)),
+        ("size-affinity", Asked(5, 2, 4, 2), (1,)),
+        ("size-affinity", Asked(5, 0, 2, 4), (0, 1)),  # two workers an entry
+        ("size-affinity", Asked(5, 1, 2, 3), (1, 2)),
+        ("size-affinity", Asked(5, 0, 1, 3), (0, 1, 2)),
     ],
 )
-def test_placement(name: str, stream: int, workers: int, eligible: tuple[int, ...]) -> None:
-    assert PLACE[name](stream, workers) == eligible
+def test_placement(name: str, asked: Asked, eligible: tuple[int, ...]) -> None:
+    assert PLACE[name](asked) == eligible
+
+
+@given(st.integers(1, 12), st.integers(1, 8))
+def test_size_affinity_leaves_no_worker_without_work_and_nobody_without_a_worker(sizes: int, workers: int) -> None:
+    by_size = [PLACE["size-affinity"](Asked(0, size, sizes, workers)) for size in range(sizes)]
+    assert set().union(*by_size) == set(range(workers)) if sizes >= workers else all(by_size)
+    assert all(set(found) <= set(range(workers)) for found in by_size)
+    assert by_size == sorted(by_size)
+
+
+def test_sizes_rank_by_the_volume_of_their_largest_dims() -> None:
+    assert size_ranks({"large": LARGE, "any": ANY, "small": SMALL}) == {"small": 0, "large": 1, "any": 2}
 
 
 @pytest.mark.parametrize(
@@ -79,7 +99,7 @@ def test_placement(name: str, stream: int, workers: int, eligible: tuple[int, ..
         (ServePolicy(batch=BatchPolicy(kind="sise")), "serve.batch.kind", "use one of none, size-hold"),
         (ServePolicy(order="lifo"), "serve.order", "use one of deadline, fifo, shortest"),
         (ServePolicy(admit=0), "serve.admit", "at least 1, or none at all"),
-        (ServePolicy(placement="x"), "serve.placement", "use one of shared, stream-affinity"),
+        (ServePolicy(placement="x"), "serve.placement", "use one of shared, size-affinity, stream-affinity"),
         (ServePolicy(batch=BatchPolicy(max_size=0)), "serve.batch", "max_size >= 1, hold_ms >= 0"),
         (ServePolicy(batch=BatchPolicy(hold_ms=-1.0)), "serve.batch", "max_size >= 1, hold_ms >= 0"),
         (ServePolicy(workers=0), "serve.workers", "at least 1"),
@@ -108,7 +128,7 @@ def test_a_new_policy_is_one_function(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pairs only, the widest first, on the last worker."""
     monkeypatch.setitem(BATCH, "pairs", lambda times, policy: (times[1], 2) if len(times) > 1 else (times[0] + 1000, 1))
     monkeypatch.setitem(ORDER, "widest", lambda arrival, route, predictor: -arrival.dims[0])
-    monkeypatch.setitem(PLACE, "last", lambda stream, workers: (workers - 1,))
+    monkeypatch.setitem(PLACE, "last", lambda asked: (asked.workers - 1,))
     serve = ServePolicy(batch=BatchPolicy(kind="pairs", max_size=2), order="widest", placement="last", workers=3)
     plan: Plan = msgspec.structs.replace(plan_of(ANY), serve=serve)
     trace = run(load([0, 1, 2, 3, 4, 5], widths=[9, 7, 8, 300, 200, 100]), plan, lambda batch: 20)

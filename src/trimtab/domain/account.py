@@ -90,14 +90,17 @@ ACCOUNT_COLUMNS: dict[str, str] = {
 """The columns of ``Account.requests``, rows as in ``Trace.requests``."""
 
 
+Eligible = tuple[tuple[tuple[int, ...], ...], ...]
+
+
 class Account(msgspec.Struct, frozen=True, kw_only=True):
     """The account of one run. ``requests`` has ACCOUNT_COLUMNS; ``batches`` has ``id`` and BATCH_PARTS, rows as in
-    ``Trace.batches``; ``eligible[stream]`` lists the workers that may take a stream's requests."""
+    ``Trace.batches``; ``eligible[stream][entry]`` lists the workers that may take a stream's requests on an entry."""
 
     run: str
     plan: str
     reference_entry: EntryId
-    eligible: tuple[tuple[int, ...], ...]
+    eligible: Eligible
     requests: Table
     batches: Table
 

@@ -124,7 +124,7 @@ class Machine:
             return [self._finish(request, "unfinished")]
         if route.entry is None or len(self.open) > self.rules.admit:
             return [self._finish(request, "rejected")]
-        key = (self.rules.eligible(event.stream), route.entry)
+        key = (self.rules.eligible(event.stream, route.entry), route.entry)
         group = self.groups.get(key) or self._new_group(key)
         if group.hopeless:
             return [self._finish(request, "entry-failed")]

@@ -15,7 +15,7 @@ from trimtab.errors import StudyError
 from trimtab.mapping.route import Router
 from trimtab.serving.batch import BATCH
 from trimtab.serving.order import ORDER
-from trimtab.serving.place import PLACE
+from trimtab.serving.place import PLACE, Asked, size_ranks
 
 T = TypeVar("T")
 
@@ -48,13 +48,15 @@ class Rules:
             for name, entry in router.entries.items()
         }
         self.warm = _warm_lists(serve.warm, router)
-        self._eligible: dict[int, tuple[int, ...]] = {}
+        self._ranks = size_ranks(router.entries)
+        self._eligible: dict[tuple[int, EntryId], tuple[int, ...]] = {}
 
-    def eligible(self, stream: int) -> tuple[int, ...]:
-        """The workers that may serve ``stream``: its eligibility class."""
-        known = self._eligible.get(stream)
+    def eligible(self, stream: int, entry: EntryId) -> tuple[int, ...]:
+        """The workers that may serve ``stream`` on ``entry``: its eligibility class."""
+        known = self._eligible.get((stream, entry))
         if known is None:
-            known = self._eligible[stream] = self._place(stream, self.workers)
+            asked = Asked(stream, self._ranks[entry], len(self._ranks), self.workers)
+            known = self._eligible[stream, entry] = self._place(asked)
         return known
 
 

@@ -27,7 +27,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from trimtab.domain.account import ACCOUNT_COLUMNS, BATCH_PARTS, CAUSES, PARTS, Account
+from trimtab.domain.account import ACCOUNT_COLUMNS, BATCH_PARTS, CAUSES, PARTS, Account, Eligible
 from trimtab.domain.noun import NEVER, EntryId
 from trimtab.domain.plan import Plan
 from trimtab.domain.ports import Predictor
@@ -40,7 +40,7 @@ from trimtab.evidence.attribute.replays import Sets
 from trimtab.evidence.attribute.split import Int, Members, apportion, batch_rows, muldiv
 from trimtab.evidence.attribute.story import story
 from trimtab.evidence.attribute.tail import findings
-from trimtab.serving.place import PLACE
+from trimtab.serving.place import PLACE, Asked, size_ranks
 
 __all__ = ["account", "batch_rows", "build", "classes", "findings", "story", "succeeded"]
 
@@ -51,11 +51,26 @@ def account(trace: Trace, promise: Predictor, reference: Predictor, reference_en
     """The account of ``trace``, run under ``plan``.
 
     ``promise`` knows T_e of the plan's own entries, ``reference`` T_ref of ``reference_entry``. Raises DataError where
-    the trace's times contradict each other.
+    the trace's times contradict each other, or where it ran entries that the plan does not have.
     """
-    place = PLACE[plan.serve.placement]
-    eligible = tuple(tuple(place(stream, trace.run.workers)) for stream in range(len(trace.streams)))
-    return build(trace, promise, reference, reference_entry, plan, eligible)
+    return build(trace, promise, reference, reference_entry, plan, eligible_workers(trace, plan))
+
+
+def eligible_workers(trace: Trace, plan: Plan) -> Eligible:
+    """By stream and entry of ``trace``: the workers that the plan's placement allows."""
+    ranks = size_ranks({entry.id: entry for entry in plan.compile.entries})
+    foreign = [entry for entry in trace.entries if entry not in ranks]
+    if foreign:
+        raise DataError(
+            f"plan {plan.id!r} has no entry {foreign[0]!r}",
+            where=f"run {trace.run.id}",
+            fix="account for a run with the plan that it ran under",
+        )
+    place, workers = PLACE[plan.serve.placement], trace.run.workers
+    return tuple(
+        tuple(place(Asked(stream, ranks[entry], len(ranks), workers)) for entry in trace.entries)
+        for stream in range(len(trace.streams))
+    )
 
 
 def build(
@@ -64,12 +79,12 @@ def build(
     reference: Predictor,
     reference_entry: EntryId,
     plan: Plan,
-    eligible: tuple[tuple[int, ...], ...],
+    eligible: Eligible,
 ) -> Account:
-    """:func:`account` with the workers of each stream given: ``eligible[stream]``."""
+    """:func:`account` with the workers of each stream and entry given: ``eligible[stream][entry]``."""
     members = Members(batch_rows(trace), len(trace.batches))
     check_times(trace, members)
-    sets, kind = classes(trace, eligible)
+    sets, kind = classes(trace, members, eligible)
     timeline = Timeline(trace, trace.run.workers)
     waiting, lag = cut_waits(trace, members, timeline, sets, kind)
     dispatch, wall = occupied_times(trace, members, lag)
@@ -123,12 +138,16 @@ def check_times(trace: Trace, members: Members) -> None:
             )
 
 
-def classes(trace: Trace, eligible: tuple[tuple[int, ...], ...]) -> tuple[Sets, Int]:
-    """The distinct sets of eligible workers, and the class of each request."""
-    stream_sets = [tuple(sorted(set(workers))) for workers in eligible]
-    sets = tuple(dict.fromkeys(stream_sets))
-    of_stream = np.array([sets.index(workers) for workers in stream_sets], dtype=np.int64)
-    kind: Int = of_stream[trace.requests["stream"]]
+def classes(trace: Trace, members: Members, eligible: Eligible) -> tuple[Sets, Int]:
+    """The distinct sets of eligible workers, and the class of each request; who never ran counts to its stream's first
+    entry, and is asked by nobody."""
+    wanted = [[tuple(sorted(set(workers))) for workers in entries] for entries in eligible]
+    sets = tuple(dict.fromkeys(workers for entries in wanted for workers in entries))
+    code = np.array([[sets.index(workers) for workers in entries] for entries in wanted], dtype=np.int64)
+    ran = members.row >= 0
+    entry = np.zeros(members.row.shape, dtype=np.int64)
+    entry[ran] = np.maximum(trace.batches["entry"][members.row[ran]], 0)
+    kind: Int = code[trace.requests["stream"], entry]
     return sets, kind
 
 

@@ -16,7 +16,7 @@ from trimtab.errors import DataError
 from trimtab.evidence.attribute._words import ms
 from trimtab.evidence.attribute.cuts import BUSY, Timeline, batch_ends
 from trimtab.evidence.attribute.sets import LABELS, WORDS, inherited, own
-from trimtab.evidence.attribute.split import apportion
+from trimtab.evidence.attribute.split import apportion, batch_rows
 
 MOST_TOLD = 3
 
@@ -49,7 +49,8 @@ def story(account: Account, trace: Trace, request: int) -> Story:
 
 def _blockers(account: Account, trace: Trace, row: int) -> tuple[Blocker, ...]:
     batches = trace.batches
-    eligible = account.eligible[int(account.requests["stream"][row])]
+    entry = max(int(batches["entry"][batch_rows(trace)[row]]), 0)
+    eligible = account.eligible[int(account.requests["stream"][row])][entry]
     enqueued, sent = int(trace.requests["enqueued"][row]), int(trace.requests["dispatched"][row])
     ends = batch_ends(trace, sent)
     able = np.isin(batches["worker"], eligible) & (batches["dispatched"] < sent) & (ends > enqueued)
