@@ -3,6 +3,8 @@ PYTHON ?= python3.11
 VENV ?= .venv
 BIN := $(VENV)/bin
 OUT ?= out
+# More optional dependencies of trimtab to test with, such as torch (large).
+EXTRAS ?=
 STAMP := $(VENV)/.stamp
 
 .DEFAULT_GOAL := help
@@ -14,7 +16,7 @@ help:  ## what can be made here
 $(STAMP)-dev: pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --group dev --editable .
+	$(BIN)/python -m pip install --quiet --group dev --editable '.$(if $(EXTRAS),[$(EXTRAS)])'
 	@touch $@
 
 $(STAMP)-demo: pyproject.toml
