@@ -101,11 +101,19 @@ def verification(found: Verification, *, as_json: bool) -> int:
         console.print(plain(str(problem)), soft_wrap=True)
     if found.signatures is not None:
         _signatures(found, console)
-    told = f"{len(found.problems)} problem{'s' if len(found.problems) > 1 else ''}"
-    console.print(
-        plain(told if found.problems else f"{found.files} files of evidence are what the manifest says"), style="bold"
-    )
+    console.print(plain(_summary(found)), style="bold")
     return found.exit_code
+
+
+def _summary(found: Verification) -> str:
+    """The last line: what holds, and what does not."""
+    lacking = [problem for problem in found.problems if problem.kind == "sign-off"]
+    whole = f"{found.files} files of evidence are what the manifest says"
+    if not found.problems:
+        return whole
+    if len(lacking) == len(found.problems):
+        return f"{whole}; the sign-off of this {found.decision} is not complete"
+    return f"{len(found.problems)} problem{'s' if len(found.problems) > 1 else ''}: do not rely on this packet"
 
 
 def _signatures(found: Verification, console: Console) -> None:

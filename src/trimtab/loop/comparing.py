@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from trimtab.domain.comparison import Gate
 from trimtab.domain.packet import Record
 from trimtab.domain.trace import Trace
 from trimtab.errors import PacketError
+from trimtab.loop.context import TUNE
 from trimtab.retuning import arms
 from trimtab.retuning.compare import Side, compare
 from trimtab.store.packet import Packet, load_record, verify
@@ -16,8 +18,9 @@ from trimtab.store.packet import Packet, load_record, verify
 
 def compare_packets(old: Path, new: Path) -> Gate:
     """Whether what runs today got worse from ``old`` to ``new``. PacketError if one of them is not as it was sealed."""
-    sides = [_side(folder) for folder in (old, new)]
-    return compare(sides[0], sides[1], load_record(new).study.seeds.bootstrap)
+    then, now = sealed_record(old), sealed_record(new)
+    part = _common_part((then, now))
+    return compare(_side(old, then, part), _side(new, now, part), now.study.seeds.bootstrap)
 
 
 def sealed_record(folder: Path) -> Record:
@@ -33,18 +36,25 @@ def sealed_record(folder: Path) -> Record:
 
 
 def replays_of(folder: Path, record: Record, plan: str) -> tuple[Trace, ...]:
-    """The complete replays of ``plan`` on held-out traffic as recorded; where there are none, those on the tune
-    slice."""
-    for part in (arms.HELD_OUT, "tune"):
-        name = re.compile(rf"{part}-{re.escape(plan)}-\d+")
-        runs = [run for run in record.runs if name.fullmatch(run.id) and run.source == "measured" and run.complete]
-        if runs:
-            return tuple(Packet(folder).read_trace(run.id) for run in sorted(runs, key=lambda run: run.id))
-    return ()
+    """The complete replays of ``plan`` on held-out traffic as recorded; without any, those on the tune slice."""
+    runs = _runs(record, plan, arms.HELD_OUT) or _runs(record, plan, TUNE)
+    return tuple(Packet(folder).read_trace(run) for run in runs)
 
 
-def _side(folder: Path) -> Side:
-    record = sealed_record(folder)
+def _runs(record: Record, plan: str, part: str) -> tuple[str, ...]:
+    """The ids of the complete replays of ``plan`` on slice ``part``, as recorded: no other condition is named so."""
+    name = re.compile(rf"{part}-{re.escape(plan)}-\d+")
+    found = (run.id for run in record.runs if name.fullmatch(run.id) and run.source == "measured" and run.complete)
+    return tuple(sorted(found))
+
+
+def _common_part(records: Iterable[Record]) -> str:
+    """The slice on which both packets have replayed what runs today; without a proposal only the tune slice."""
+    has = all(_runs(record, record.study.baseline.id, arms.HELD_OUT) for record in records)
+    return arms.HELD_OUT if has else TUNE
+
+
+def _side(folder: Path, record: Record, part: str) -> Side:
     if record.envelope is None:
         raise PacketError("this packet has no envelope", where=str(folder), fix="run the study to its end")
     study = record.study
@@ -55,6 +65,6 @@ def _side(folder: Path) -> Side:
         dim_names=study.dim_names,
         envelope=record.envelope,
         plan=study.baseline,
-        traces=replays_of(folder, record, study.baseline.id),
+        traces=tuple(Packet(folder).read_trace(run) for run in _runs(record, study.baseline.id, part)),
         decision=record.verdict.decision if record.verdict else "",
     )
