@@ -18,7 +18,7 @@ from runtime_kit import CORES, JOB, MODEL, load, plan_of, request_of
 from trimtab.domain.events import ERROR_KINDS
 from trimtab.domain.trace import MARK_KINDS
 from trimtab.errors import MachineError, RunError, StudyError, UsageError
-from trimtab.runtime import link, wire
+from trimtab.runtime import link, starved, wire
 from trimtab.runtime.link import ProcessCrew
 from trimtab.runtime.replay import replay
 from trimtab.runtime.solo import solo
@@ -111,7 +111,8 @@ def test_a_worker_killed_by_hand_is_replaced_in_mid_run(monkeypatch: pytest.Monk
 
 def test_a_kill_is_an_out_of_memory_kill_only_where_the_kernel_counted_one(monkeypatch: pytest.MonkeyPatch) -> None:
     def fate(kills: list[int | None]) -> str:
-        monkeypatch.setattr(link, "oom_kills", lambda: kills.pop(0))
+        monkeypatch.setattr(starved, "oom_kills", lambda: kills.pop(0))
+        monkeypatch.setattr(starved, "machine_oom_kills", lambda: None)
         crew = ProcessCrew(JOB, [(CORES[-1],)], 1)
         crew.start(0)
         os.kill(crew.pids[0], signal.SIGKILL)
