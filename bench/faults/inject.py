@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -22,14 +20,12 @@ from typing import NamedTuple
 
 from trimtab import backends
 from trimtab.domain.ports import Backend, BackendFactory
+from trimtab.runtime import neighbour
 from trimtab.runtime.cgroup import own_group
+from trimtab.runtime.neighbour import GIVE_UP_S, Start
 
 PERIOD_US = 100_000
 GROUP = "trimtab-faults"
-SETTLE_S = 0.3
-GIVE_UP_S = 5.0
-
-Start = Callable[..., "subprocess.Popen[str]"]
 
 
 class Injected(NamedTuple):
@@ -53,16 +49,8 @@ def neighbours(
     kind: str, core: int, nice: str, count: int = 1, *, start: Start = subprocess.Popen
 ) -> Iterator[Injected]:
     """``count`` processes of ``kind`` (spin, stream) on ``core``."""
-    processes: list[subprocess.Popen[str]] = []
-    try:
-        for _ in range(count):
-            processes.append(_helper(start, "faults.neighbour", kind, str(core), nice))
-        time.sleep(SETTLE_S)
-        words = f"{count} x {kind} on core {core}" + (f", nice {nice}" if nice != "0" else "")
+    with neighbour.neighbours(kind, core, nice, count, start=start) as words:
         yield Injected(words, backends.factory)
-    finally:
-        for process in processes:
-            _end(process)
 
 
 def quota(share: float) -> AbstractContextManager[Injected]:
@@ -137,12 +125,12 @@ def sweep(parent: Path) -> None:
 def duty_cycle(share: float, *, start: Start = subprocess.Popen) -> Iterator[Injected]:
     """The worker is stopped for the rest of each period."""
     with tempfile.TemporaryDirectory(prefix=f"{GROUP}-") as folder:
-        process = _helper(start, "faults.limiter", str(share), str(PERIOD_US / 1e3), folder)
+        process = neighbour.started("faults.limiter", str(share), str(PERIOD_US / 1e3), folder, start=start)
         try:
             words = f"duty-cycle limiter at {share:g} core: no control group may be made here"
             yield Injected(words, lambda name: partial(listed, folder, name))
         finally:
-            _end(process)
+            neighbour.ended(process)
 
 
 def in_group(procs: str, name: str) -> Backend:
@@ -156,30 +144,3 @@ def listed(folder: str, name: str) -> Backend:
     backend = backends.factory(name)()
     Path(folder, str(os.getpid())).touch()
     return backend
-
-
-def _helper(start: Start, module: str, *arguments: str) -> subprocess.Popen[str]:
-    """A helper process that has said "on"."""
-    process = start(
-        [sys.executable, "-P", "-m", module, *arguments, str(os.getpid())],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    if process.stdout.readline().strip() != "on":
-        _end(process)
-        raise RuntimeError(f"{module} did not start")
-    return process
-
-
-def _end(process: subprocess.Popen[str]) -> None:
-    """Ask, then kill; it is gone when this returns."""
-    process.send_signal(signal.SIGTERM)
-    try:
-        process.wait(GIVE_UP_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-    if process.stdout is not None:
-        process.stdout.close()

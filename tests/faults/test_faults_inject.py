@@ -13,6 +13,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
 
 from faults import inject, limiter
+from trimtab.errors import MachineError
+from trimtab.runtime import neighbour
 
 
 class FakeProcess:
@@ -49,7 +51,7 @@ def starter(*processes: FakeProcess):  # type: ignore[no-untyped-def]
 
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inject.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(neighbour.time, "sleep", lambda seconds: None)
 
 
 def test_neighbours_are_started_on_their_core_and_ended() -> None:
@@ -61,7 +63,7 @@ def test_neighbours_are_started_on_their_core_and_ended() -> None:
         assert two.alive
     assert not one.alive
     assert not two.alive
-    assert start.asked[0][3:7] == ["faults.neighbour", "spin", "1", "0"]
+    assert start.asked[0][3:7] == ["trimtab.runtime.neighbour", "spin", "1", "0"]
 
 
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
@@ -75,7 +77,7 @@ def test_no_neighbour_survives_an_error(error: type[BaseException]) -> None:
 def test_a_neighbour_that_does_not_start_takes_the_others_with_it() -> None:
     one, two = FakeProcess(), FakeProcess(word="")
     with (
-        pytest.raises(RuntimeError, match="did not start"),
+        pytest.raises(MachineError, match="did not start"),
         inject.neighbours("spin", 1, "0", 2, start=starter(one, two)),
     ):
         pass
