@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from trimtab.domain import quote
-from trimtab.domain.figure import Figure, Findings, Interval
+from trimtab.domain.figure import Figure, Findings, Interval, Series
 from trimtab.domain.packet import Record
 from trimtab.domain.quote import Quotes, check, escaped, fill, said
 from trimtab.report.documents import drafts
@@ -86,6 +86,28 @@ def test_what_the_packet_does_not_bear_out_is_named_with_its_line(document: str,
 )
 def test_what_is_borne_out_is_left_alone(document: str) -> None:
     assert lines(document) == []
+
+
+def test_a_cell_of_a_series_is_quoted_with_the_interval_beside_it() -> None:
+    table = Series(
+        id="validate.matrix",
+        columns={
+            "change": (-0.5, 0.1),
+            "lo": (-0.6, None),
+            "hi": (-0.4, None),
+            "slice": ("a|b", "c"),
+            "met": (True, False),
+        },
+        units={"change": "share"},
+    )
+    record = replace(RECORD, findings={"validate": Findings(stage="validate", headline="", series=(table,))})
+    quotes = Quotes(record)
+    assert quotes.text("validate.matrix[0].change") == "−50 % [−60, −40]"
+    assert quotes.text("validate.matrix[1].change") == "10 %"
+    assert quotes.text("validate.matrix[0].slice") == "a\\|b"
+    assert quotes.text("validate.matrix[1].met") == "no"
+    for missing in ("validate.matrix[2].change", "validate.matrix[0].none", "validate.other[0].change"):
+        assert quotes.text(missing) is None
 
 
 def test_a_figure_that_changed_is_noticed() -> None:

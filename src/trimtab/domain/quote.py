@@ -5,10 +5,10 @@
 What stands before the comment must be exactly what the packet says today; the comment names where. Plain Markdown shows
 the value and hides the comment. While writing, ``{{validate.primary/normal/held-out/p95}}`` asks for a quotation.
 
-Keys: a figure's id · ``<series>[<row>].<column>`` · ``<stage>.headline``, ``<stage>.said[<n>]`` · ``verdict.sentence``,
-``verdict.scope[<n>]``, ``verdict.not_covered[<n>]``, ``verdict.risks[<n>]`` · ``proposal.sentence``,
-``proposal.rollback``, ``proposal.compile_s``, ``proposal.memory_mib``, ``proposal.rejected[<n>].reason``. Signs that
-could end a comment are written as in a URL.
+Keys: a figure's id · ``<series>[<row>].<column>``, with its interval where the row has one · ``<stage>.headline``,
+``<stage>.said[<n>]`` · ``verdict.sentence``, ``verdict.scope[<n>]``, ``verdict.not_covered[<n>]``,
+``verdict.risks[<n>]`` · ``proposal.sentence``, ``proposal.rollback``, ``proposal.compile_s``, ``proposal.memory_mib``,
+``proposal.rejected[<n>].reason``. Signs that could end a comment are written as in a URL.
 
 A number with a unit that is not quoted must be marked as the owner's own: ``5 %<!-- own -->``. Plain counts ("eight
 entries", "3 replays") and numbers spelt out are the owner's words and are not looked at.
@@ -21,7 +21,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from trimtab.domain.figure import Cell, Figure, Findings, Interval, Series
+from trimtab.domain.figure import Figure, Findings, Interval, Series
 from trimtab.domain.packet import Record
 
 OWN = "own"
@@ -203,12 +203,19 @@ def _cell_of(series: Series, row: int, column: str) -> str | None:
     names = {_safe(name): name for name in series.columns}
     if column not in names or row >= len(series.columns[names[column]]):
         return None
-    return _cell(series.columns[names[column]][row], series.units.get(names[column], ""))
-
-
-def _cell(value: Cell, unit: str) -> str:
+    value, unit = series.columns[names[column]][row], series.units.get(names[column], "")
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, str):
         return escaped(value)
-    return said(value, unit)
+    return said(value, unit, _interval(series, row, names[column]))
+
+
+def _interval(series: Series, row: int, column: str) -> Interval | None:
+    """The interval of a cell, where its neighbours hold one: ``gain_lo`` and ``gain_hi``, or ``lo`` and ``hi`` of a
+    ``change``."""
+    ends = ("lo", "hi") if column == "change" else (f"{column}_lo", f"{column}_hi")
+    lo, hi = (series.columns[end][row] if end in series.columns else None for end in ends)
+    if not isinstance(lo, int | float) or not isinstance(hi, int | float):
+        return None
+    return Interval(lo=float(lo), hi=float(hi))

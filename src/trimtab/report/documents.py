@@ -12,6 +12,7 @@ from trimtab.domain import quote
 from trimtab.domain.packet import Record
 from trimtab.domain.plan import Plan
 from trimtab.domain.verdict import ROLE_TITLES, Role
+from trimtab.report import words
 from trimtab.report._pen import Pen
 
 TITLES: dict[Role, str] = {
@@ -151,8 +152,6 @@ def _observability(pen: Pen) -> None:
             "role": "Role",
             "status": "Status",
             "change": "Change",
-            "lo": "From",
-            "hi": "To",
             "floor": "A/A floor",
             "samples": "Samples",
         },
@@ -185,7 +184,8 @@ def _plan_points(plan: Plan, when: str) -> list[str]:
     entries = ", ".join(f"{entry.id} ({entry.kind})" for entry in spec.entries)
     return [
         f"{when}: plan {quote.escaped(plan.id)}, {quote.escaped(spec.backend)} in {spec.precision} precision, "
-        f"{serve.workers} workers with {serve.threads} threads, batches of up to {serve.batch.max_size}; "
+        f"{words.many(serve.workers, 'worker')} with {words.many(serve.threads, 'thread')}, "
+        f"batches of up to {words.amount(serve.batch.max_size)}; "
         f"entries {quote.escaped(entries)}"
     ]
 
