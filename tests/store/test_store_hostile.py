@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from signed_kit import NOW, signed
+from store_examples import STUDY
 
 from trimtab.domain.packet import Manifest
 from trimtab.store.codec import from_json
@@ -95,6 +96,9 @@ def test_it_is_refused_before_anything_else_is_read(folder: Path, name: str) -> 
         ("verdict.json", b"{}"),
         ("verdict.json", b"[" * 500_000),
         ("study.json", b'{"name": 3}'),
+        ("study.toml", b"name = 3"),
+        ("study.toml", b"\xff"),
+        ("study.toml", STUDY.replace("150", "950").encode()),
         ("choice.json", b"{}"),
         ("diagnosis.json", b'{"classes": 1e999}'),
         ("workload.parquet", b"PAR0" * 10),

@@ -29,7 +29,7 @@ from trimtab.retuning.reproduce import overall, repeat, sentence
 from trimtab.runtime import probe
 from trimtab.store.codec import read_json, write_json
 from trimtab.store.packet import Packet, build_manifest, write_bytes
-from trimtab.store.study import seconds
+from trimtab.store.study import load_study, seconds
 
 RESULT = "reproduction.json"
 LABEL = "again"
@@ -51,6 +51,10 @@ def reproduce(
     PacketError if the packet is not as it was sealed, UsageError if code would have to be trusted and is not.
     """
     record = sealed_record(packet)
+    if load_study(packet / "study.toml") != record.study:
+        raise PacketError(
+            "study.json is not what study.toml says", where=str(packet), fix="do not run what this packet brings along"
+        )
     plans = _plans(record)
     imports = imports_of(record.study, plans)
     if imports and not trust:
@@ -76,7 +80,7 @@ def reproduce(
         ctx = _prepared(packet, record, folder, inputs, budget, progress)
         _check_inputs(packet, ctx)
         part = next(iter(then.values()))[0].run.slice
-        now = runs.in_turn(ctx, plans, part, _times(ctx, then, budget), label=LABEL, stage="reproduce")
+        now = runs.in_turn(ctx, plans, ctx.slice(part), _times(ctx, then, budget), label=LABEL, stage="reproduce")
         return _judged(record, folder, then, {name: tuple(traces) for name, traces in now.items()}, also, imports)
 
 

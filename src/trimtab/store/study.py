@@ -12,9 +12,10 @@ from typing import Any
 import msgspec
 
 from trimtab.domain.ports import ModelFile
-from trimtab.domain.study import Study
+from trimtab.domain.study import ModelSpec, Study
 from trimtab.errors import MissingTool, ModelError, StudyError
 from trimtab.store._lines import line_of
+from trimtab.store._network import package_digest, torch_file, torch_name
 from trimtab.store._rules import rule_faults
 from trimtab.store._seconds import seconds
 from trimtab.store._strict import Fault, dotted, faults
@@ -22,13 +23,13 @@ from trimtab.store.manifest import file_digest
 
 __all__ = ["load_study", "parse_study", "resolve_model", "schema", "seconds"]
 
-_LARGEST = 4 << 20
+LARGEST_STUDY = 4 << 20
 
 
 def load_study(path: Path) -> Study:
     """The study in ``path``. StudyError names every unknown or missing key, wrong type and broken rule."""
     try:
-        if path.stat().st_size > _LARGEST:
+        if path.stat().st_size > LARGEST_STUDY:
             raise StudyError("this is too large to be a study", where=str(path), fix="give the study's TOML file")
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -71,29 +72,69 @@ def schema() -> dict[str, Any]:
 
 
 def resolve_model(study: Study, folder: Path) -> ModelFile:
-    """The network's file and its digest. ``folder`` is the study's.
+    """The network's files and their digests. ``folder`` is the study's.
 
-    Raises MissingTool if ``model.package`` is not installed, ModelError if the file is missing or its SHA-256 is not
-    the one that the study pins.
+    Raises MissingTool if the package of ``model.package`` or ``model.torch`` is not installed, ModelError if a file (or
+    the calibration inputs) is missing or its SHA-256 is not the one that the study pins.
     """
     spec = study.model
-    path = _packaged(spec.package, spec.path) if spec.package else folder / spec.path
+    path = _model_path(spec, folder)
+    sha256 = _pinned(path, "model", "path", spec.sha256) if path else ""
+    torch, torch_sha256 = _torch(spec, folder) if spec.torch else ("", "")
+    bank = folder / spec.calibration.bank if spec.calibration.bank else None
+    return ModelFile(
+        path=str(path.resolve()) if path else "",
+        sha256=sha256 or torch_sha256,
+        spec=spec,
+        dim_names=study.dim_names,
+        calibration=str(bank.resolve()) if bank else "",
+        calibration_sha256=_digest(bank, "calibration", "model.calibration.bank") if bank else "",
+        torch=torch,
+        torch_sha256=torch_sha256,
+    )
+
+
+def _model_path(spec: ModelSpec, folder: Path) -> Path | None:
+    if not spec.path:
+        return None
+    return _packaged(spec.package, spec.path) if spec.package else folder / spec.path
+
+
+def _torch(spec: ModelSpec, folder: Path) -> tuple[str, str]:
+    """Where the torch network is, in full, and its digest."""
+    file = torch_file(spec, folder.resolve())
+    if file is not None:
+        return torch_name(spec, file), _pinned(file, "torch model", "torch", spec.torch_sha256)
+    return spec.torch, _as_pinned(package_digest(spec), spec.torch, "torch", spec.torch_sha256)
+
+
+def _pinned(path: Path, what: str, key: str, pin: str) -> str:
+    return _as_pinned(_digest(path, what, f"model.{key}"), str(path), key, pin)
+
+
+def _as_pinned(found: str, where: str, key: str, pin: str) -> str:
+    """``found``, where the study pins no other digest."""
+    pin_key = "sha256" if key == "path" else f"{key}_sha256"
+    if pin and pin.lower() != found:
+        raise ModelError(
+            f"the model is not the one that the study pins: its SHA-256 is {found}",
+            where=f"{where}; model.{pin_key}",
+            fix=f"get the pinned revision, or update model.revision and model.{pin_key}",
+        )
+    return found
+
+
+def _digest(path: Path, what: str, key: str) -> str:
+    where = f"{path}; {key}"
     if not path.is_file():
         near = _near(path.name, [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else [])
-        raise ModelError(f"there is no model file {path.name}", where=f"{path}; model.path", fix=near)
+        raise ModelError(f"there is no {what} file {path.name}", where=where, fix=near)
     try:
-        sha256 = file_digest(path)
+        return file_digest(path)
     except OSError as error:
         raise ModelError(
-            f"cannot read the model: {error.strerror}", where=str(path), fix="check its permissions"
+            f"cannot read the {what} file: {error.strerror}", where=where, fix="check its permissions"
         ) from error
-    if spec.sha256 and spec.sha256.lower() != sha256:
-        raise ModelError(
-            f"the model is not the one that the study pins: its SHA-256 is {sha256}",
-            where=f"{path}; model.sha256",
-            fix="get the pinned revision, or update model.revision and model.sha256",
-        )
-    return ModelFile(path=str(path.resolve()), sha256=sha256, spec=spec, dim_names=study.dim_names)
 
 
 def _packaged(package: str, ending: str) -> Path:

@@ -6,8 +6,11 @@ A packet that only malice makes (links, paths that leave it, absurd sizes) is no
 
 from __future__ import annotations
 
+import tomllib
 from datetime import datetime
 from pathlib import Path
+
+import msgspec
 
 from trimtab.domain.noun import Noun
 from trimtab.domain.packet import Record
@@ -18,11 +21,12 @@ from trimtab.domain.verdict import ROLE_TITLES, Proposal, Verdict
 from trimtab.errors import DocumentError, PacketError, SignatureError, SignOffError, TrimtabError
 from trimtab.store import sign
 from trimtab.store._json import read_json
-from trimtab.store._regular import open_regular
+from trimtab.store._regular import open_regular, read_regular
 from trimtab.store.codec import TRACE_FILES
 from trimtab.store.documents import document_problems
 from trimtab.store.manifest import HOSTILE, MANIFESTS, Problem, verify
 from trimtab.store.packet import load_record
+from trimtab.store.study import LARGEST_STUDY
 
 _MAGIC = b"PAR1"
 _ERRORS: dict[str, type[TrimtabError]] = {
@@ -30,6 +34,7 @@ _ERRORS: dict[str, type[TrimtabError]] = {
     "signature": SignatureError,
     "sign-off": SignOffError,
 }
+_OTHER_STUDY = Problem(path="study.json", kind="schema", text="is not what study.toml says")
 _GRAVEST = (PacketError, DocumentError, SignatureError, SignOffError)
 
 
@@ -116,7 +121,7 @@ def _policy(verdict: Verdict, signatures: Signatures) -> list[Problem]:
 def _schema(folder: Path, record: Record) -> list[Problem]:
     """Files that are not what their names say. The nouns of a Record were decoded already; of columns only the frame
     is looked at: their bytes are held by their hashes."""
-    problems = []
+    problems = [] if _as_written(folder, record) else [_OTHER_STUDY]
     for name, kind in (("choice.json", Proposal), ("diagnosis.json", Diagnosis)):
         if (folder / name).exists():
             try:
@@ -133,6 +138,15 @@ def _schema(folder: Path, record: Record) -> list[Problem]:
             if listed and path not in listed:
                 problems.append(Problem(path=path, kind="schema", text="is missing: the run is not whole"))
     return problems
+
+
+def _as_written(folder: Path, record: Record) -> bool:
+    """Whether ``study.json`` is what ``study.toml`` says: the text that people read is the one that was run."""
+    try:
+        text = read_regular(folder / "study.toml", LARGEST_STUDY).decode()
+        return msgspec.convert(tomllib.loads(text), Study) == record.study
+    except (PacketError, UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError, RecursionError):
+        return False
 
 
 def _framed(path: Path) -> bool:
