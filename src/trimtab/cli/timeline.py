@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from trimtab.cli.show import plain, quantity
+from trimtab.cli.show import plain
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,31 +20,44 @@ HEADINGS = {
     "launches": "launches and kernels",
     "precision": "types in which operators compute, shares of time",
     "compiles": "compiles",
-    "runs": "runs of the network, over all of them",
+    "runs": "runs of the network",
 }
 LONGEST = 60
 
 
 def show(found: Findings, console: Console) -> None:
     """Figures and tables; names out of files are text, and cut where they are long."""
-    for group, figures in groupby(found.figures, key=_group):
-        console.print(Text(HEADINGS.get(group, group), style="bold"))
+    for number, (group, figures) in enumerate(groupby(found.figures, key=_group)):
+        console.print(Text(("\n" if number else "") + HEADINGS.get(group, group), style="bold"))
         console.print(_figures(list(figures)))
     for one in found.series:
+        console.print()
         console.print(_rows(one))
 
 
 def _group(figure: Figure) -> str:
-    parts = figure.id.split(".")
-    return parts[1] if parts[0] == "timeline" else "runs"
+    return figure.id.split(".")[1]
 
 
 def _figures(figures: list[Figure]) -> Table:
     table = Table("", "", "", box=None, pad_edge=False, show_header=False)
     for figure in figures:
-        name = figure.id.split(".", 2 if figure.id.startswith("timeline.") else 1)[-1].replace("_", " ")
-        table.add_row(*map(plain, (f"  {name}", quantity(figure), figure.note)))
+        name = figure.id.split(".", 2)[-1].replace("_", " ")
+        table.add_row(*map(plain, (f"  {name}", _quantity(figure), figure.note)))
     return table
+
+
+def _quantity(figure: Figure) -> str:
+    """A value and its unit, without powers of ten; shares as per cent."""
+    if figure.value is None:
+        return "-"
+    if figure.unit == "share":
+        return f"{figure.value * 100:.3g} %"
+    return f"{_number(figure.value)} {figure.unit}"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def _rows(one: Series) -> Table:
@@ -61,6 +74,6 @@ def _cell(value: Cell) -> str:
     if value is None:
         return "-"
     if isinstance(value, float):
-        return f"{value:.5g}"
+        return _number(value)
     text = " ".join(str(value).split())
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

@@ -43,6 +43,7 @@ _KINDS = {
     "cpu_op": "op", "operator": "op", "user_annotation": "note", "cuda_sync": "wait", "kernel": "kernel",
     "gpu_memcpy": "copy", "gpu_memset": "copy", "memcpy": "copy", "memset": "copy", "cuda_runtime": "driver",
     "cuda_driver": "driver", "runtime": "driver", "xpu_runtime": "driver", "xpu_driver": "driver",
+    "overhead": "other", "cuda_profiler_range": "other",
     "privateuse1_runtime": "driver", "privateuse1_driver": "driver", "mtia_runtime": "driver",
 }  # fmt: skip
 _ON_DEVICE = frozenset({"kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset", "cuda_sync"})
@@ -87,7 +88,7 @@ def read(path: Path, strict: bool) -> tuple[Spans, ReadReport]:
     rows = walk.rows
     read = report(
         path, NAME, rows=walk.events.seen, used=rows, unit="events", dropped=walk.dropped, strict=strict,
-        ignored=walk.ignored, notes=walk.notes,
+        ignored=walk.ignored, notes=(*walk.notes, *_unknown(walk)),
     )  # fmt: skip
     columns = dict(walk.columns)
     names, cats = texts(walk.names), texts(walk.cats)
@@ -104,6 +105,13 @@ def read(path: Path, strict: bool) -> tuple[Spans, ReadReport]:
         facts=facts, complete=walk.events.complete,
     )  # fmt: skip
     return spans, read
+
+
+def _unknown(walk: Walk[_Kineto]) -> list[str]:
+    """Categories that mean nothing here, and how many spans they have."""
+    counts = np.bincount(walk.columns["cat"], minlength=len(walk.cats)) if walk.rows else np.zeros(0, dtype=np.int64)
+    named = [(name, int(counts[code])) for name, code in walk.cats.items() if name.lower() not in _KINDS]
+    return [f"{count} spans of category {name!r} are of no known kind" for name, count in named[:8] if count]
 
 
 def _inputs(args: _Args) -> bytes:

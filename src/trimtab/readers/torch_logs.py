@@ -134,7 +134,7 @@ def read(path: Path, strict: bool) -> tuple[Spans, ReadReport]:
             used += log.take(line[:LONGEST_TEXT].decode(errors="replace").rstrip())
     others = [f"{lines - used} lines of other output"] if lines > used else []
     read = report(
-        path, NAME, rows=lines, used=used if log.drafts else 0, unit="lines", dropped={}, strict=strict,
+        path, NAME, rows=lines, used=used, unit="lines", dropped={}, strict=strict,
         ignored=others, notes=[f"{len(log.drafts)} compiles; this text does not say how long they took"],
     )  # fmt: skip
     first = min((draft.at for draft in log.drafts if draft.at != NEVER), default=0)

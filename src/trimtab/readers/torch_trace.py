@@ -168,9 +168,14 @@ def _spans(
     known = [start for start in starts if start != NEVER]
     origin = min(known, default=None)
     made = tuple(_made(draft, start, origin) for draft, start in zip(drafts, starts, strict=True))
+    if not made:
+        raise DataError(
+            f"{path.name} is a {NAME} that tells of no compile", where=str(path),
+            fix="run the program until it has compiled something, with TORCH_TRACE set",
+        )  # fmt: skip
     open_ = sum(draft.metrics is None for draft in drafts)
     read = report(
-        path, NAME, rows=lines, used=lines - sum(dropped.values()) if made else 0, unit="lines", dropped=dropped,
+        path, NAME, rows=lines, used=lines - sum(dropped.values()), unit="lines", dropped=dropped,
         strict=strict, notes=[f"{len(made)} compiles", *([f"{open_} {UNFINISHED}"] if open_ else [])],
     )  # fmt: skip
     spans = Spans(

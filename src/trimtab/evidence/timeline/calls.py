@@ -8,6 +8,8 @@ Of a shape that ran at least three times, the first run is held against the medi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
@@ -26,10 +28,11 @@ from trimtab.domain.trace import (
     empty,
 )
 from trimtab.evidence.stats.quantiles import quantile
-from trimtab.evidence.timeline.cover import Ints
+from trimtab.evidence.timeline.cover import Ints, lasting
 
 RUN = SPAN_KINDS.index("run")
 FEWEST = 3
+MOST_INPUTS = 3
 
 
 class Shape(msgspec.Struct, frozen=True):
@@ -52,17 +55,37 @@ def shapes(spans: Spans) -> tuple[Shape, ...]:
     runs = np.flatnonzero((table["kind"] == RUN) & (table["shape"] != NEVER))
     took = table["end"][runs] - table["start"][runs]
     codes, first = np.unique(table["shape"][runs], return_index=True)
+    inputs = _differing([spans.shapes[code] for code in codes])
     out = []
     for position in np.argsort(first, kind="stable").tolist():
         own = took[table["shape"][runs] == codes[position]]
         later = int(quantile(own[1:], 0.5)) if own.size >= FEWEST else None
-        out.append(Shape(shape_text(spans.shapes[codes[position]]), int(own.size), int(own[0]), later))
+        out.append(Shape(shape_text(spans.shapes[codes[position]], inputs), int(own.size), int(own[0]), later))
     return tuple(out)
 
 
-def shape_text(dims: Shapes) -> str:
-    """``1x3x32x32``, the first input's; those of further inputs behind it."""
-    return ", ".join("x".join(map(str, one)) or "scalar" for one in dims[:3])
+def shape_text(dims: Shapes, inputs: Sequence[int]) -> str:
+    """``1x3x32x32``: the inputs that differ between runs, or the first."""
+    return ", ".join("x".join(map(str, dims[k])) or "scalar" for k in inputs[:MOST_INPUTS]) or "scalar"
+
+
+def _differing(given: Sequence[Shapes]) -> tuple[int, ...]:
+    """Positions of the inputs whose dims differ; the first where none does, or not all have as many."""
+    counts = {len(dims) for dims in given}
+    if len(counts) > 1 or not min(counts, default=0):
+        return (0,) if min(counts, default=0) else ()
+    return tuple(k for k in range(counts.pop()) if len({dims[k] for dims in given}) > 1) or (0,)
+
+
+def first_runs(found: Sequence[Shape]) -> str:
+    """A sentence on what first runs took longer than later ones; empty where they did not."""
+    excess = [one.excess for one in found if one.excess]
+    if not excess:
+        return ""
+    return (
+        f"the first runs of {len(excess)} of {len(found)} shapes took {lasting(sum(excess))} longer than the median of "
+        f"their later runs"
+    )
 
 
 def as_requests(spans: Spans, read: ReadReport) -> Imported | None:

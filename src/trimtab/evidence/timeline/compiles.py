@@ -26,7 +26,7 @@ import numpy as np
 from trimtab.domain.noun import NEVER
 from trimtab.domain.spans import Compilation
 from trimtab.evidence.classify.classes import Suspect
-from trimtab.evidence.timeline.cover import Ints
+from trimtab.evidence.timeline.cover import Ints, lasting
 
 _SIZE = re.compile(r"(?:size|stride|rank|shape) mismatch|\.size\(|\.shape\b|\.stride\(|\bstorage_offset\b|\bs\d+\b|"
                    r"\bMod\(|Eq\(|Ne\(")  # fmt: skip
@@ -92,17 +92,21 @@ def _cold(found: Compiles) -> Suspect | None:
     seen = f"{len(found.for_size)} of {len(found.all)} compiles are recompiles for a size"
     if not stalls.size:
         return Suspect("cold-shape", None, (seen,), missing=("how long each compile took (TORCH_TRACE=<folder>)",))
-    lo, hi, all_ = stalls.min() / 1e6, stalls.max() / 1e6, stalls.sum() / 1e6
-    each = f"each stalled the call that met it: {lo:.4g} to {hi:.4g} ms, {all_:.4g} ms together"
-    return Suspect("cold-shape", None, (seen, each), certain=True)
+    each = f"each stalled the call that met it: {lasting(stalls.min())} to {lasting(stalls.max())}"
+    return Suspect("cold-shape", None, (seen, f"{each}, {lasting(stalls.sum())} together"), certain=True)
 
 
-def first_compile(found: Compiles) -> str:
+def first_compiles(found: Compiles) -> str:
     """A sentence on what starting cost; empty where no first compile says how long it took."""
     first = took([one for one in found.all if not one.again])
     if not first.size:
         return ""
-    return f"{first.size} first compiles took {first.sum() / 1e6:.5g} ms, the longest {first.max() / 1e6:.5g} ms"
+    return f"{first.size} first compiles took {lasting(first.sum())}, the longest {lasting(first.max())}"
+
+
+def breaks(found: Compiles) -> str:
+    """A sentence on graphs that end early; empty where none does."""
+    return f"{len(found.broken)} of {len(found.all)} compiles end early, in a graph break" if found.broken else ""
 
 
 def _reason(text: str) -> str:

@@ -56,3 +56,22 @@ def layers(sets: Mapping[str, Intervals], edges: Ints) -> dict[str, Ints]:
         out[name], so_far = covered - so_far, covered
     out[""] = np.diff(edges) - so_far
     return out
+
+
+def less(intervals: Intervals, without: Intervals) -> Intervals:
+    """What ``intervals`` cover and ``without`` does not, as disjoint intervals."""
+    edges = np.unique(np.concatenate((*intervals, *without)))
+    if edges.size < 2:
+        return edges[:0], edges[:0]
+    inside = np.diff(cover(intervals).until(edges)) > 0
+    outside = np.diff(cover(without).until(edges)) == 0
+    keep = inside & outside
+    return edges[:-1][keep], edges[1:][keep]
+
+
+def lasting(ns: float) -> str:
+    """A time as people say it, three digits: ``441 us``, ``10.3 s``."""
+    for unit, scale in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
+        if abs(ns) >= scale:
+            return f"{ns / scale:.0f} {unit}" if abs(ns) >= 100 * scale else f"{ns / scale:.3g} {unit}"
+    return f"{ns:.0f} ns"

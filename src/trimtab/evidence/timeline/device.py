@@ -5,22 +5,29 @@ Theory
 The recorded window is cut, without a gap, into layers; a moment belongs to the first that holds it:
 
 1. *busy*: some kernel or copy runs on the device;
-2. *start-up*: the device is idle, and the host is inside a driver call of 1 ms and more that does not wait for the
-   device: making a context, loading code, allocating. A first use, not the cost of a launch;
-3. *launching*: from the start of a launch call until the work that it launched starts;
-4. *driver*: any other call of the driver, waiting for the device included;
-5. *operators*: the framework is inside an operator between launches;
-6. *elsewhere*: nothing of this is recorded: Python, the network's inputs, other threads.
+2. *long calls*: the device is idle, and the host is inside a driver call of 1 ms and more that is none of waiting: making
+   a context, loading code, allocating, a copy that blocks. Mostly first uses, and never the cost of a launch;
+3. *launching*: from the start of a launch call until what it launched starts, at most 25 us beyond the call's end:
+   longer than a launch takes to arrive;
+4. *pending*: launched longer ago and not started, although the device is idle: it waits for another stream, another
+   device or an event. Not the cost of a launch;
+5. *operators*: some thread is inside an operator of the framework, and not inside a call of the driver;
+6. *driver*: a call of the driver, waiting for the device included;
+7. *elsewhere*: nothing of this is recorded: Python, the network's inputs, other threads.
 
 Launches and what the framework does between them (3 and 5) is what a fused or captured graph saves. Their part of the
-idle time is the effect of `launch-overhead`; start-up is not counted among it. Its interval is a block bootstrap over
-200 equal pieces of the window.
+idle time is the effect of `launch-overhead`; long calls are not counted among it.
+
+Its interval is by batch means: the window is cut into 20 equal pieces, long against one launch, whose parts p and idle
+times w are taken for independent. The ratio r = sum p / sum w then has the standard error
+sqrt(k / (k - 1) sum (p - r w)^2) / sum w (Cochran, Sampling Techniques, 1977, on ratio estimators), with Student's t of
+k - 1 degrees. Steps that alternate within a piece even out; a window with one burst in it gets a wide interval.
 
 Evidence that the class requires: at least 100 launches, and launching plus operators at least a fifth of the window.
 
 Limits: one window for all devices and threads of a file, so with several devices "idle" means that all of them are.
-A launch that waits behind other work counts as launching only while the device is idle. Two clocks (host, device) that
-differ show as work that starts before its launch; such launches are counted and taken as they are.
+Two clocks (host, device) that differ show as work that starts before its launch; such launches are counted and taken
+as they are.
 """
 
 from __future__ import annotations
@@ -34,16 +41,16 @@ from trimtab.domain.spans import SPAN_KINDS, Spans
 from trimtab.domain.trace import Table
 from trimtab.evidence.classify.classes import Effect, Suspect
 from trimtab.evidence.figures import percent
-from trimtab.evidence.stats.bootstrap import ratio_of_sums
-from trimtab.evidence.stats.quantiles import jain, quantile
-from trimtab.evidence.timeline.cover import Intervals, Ints, layers
+from trimtab.evidence.stats.quantiles import jain, quantile, t_quantile
+from trimtab.evidence.timeline.cover import Intervals, Ints, lasting, layers, less
 
 LONG_CALL = 1_000_000
-PIECES = 200
+PIECES = 20
 FEWEST_LAUNCHES = 100
 OVERHEAD = 0.20
 MOSTLY = 0.50
-LAYERS = ("busy", "start-up", "launching", "driver", "operators")
+ARRIVAL = 25_000
+LAYERS = ("busy", "long calls", "launching", "pending", "operators", "driver")
 
 _KIND = {name: number for number, name in enumerate(SPAN_KINDS)}
 
@@ -60,8 +67,8 @@ class Device(msgspec.Struct, frozen=True):
     """What a timeline says of devices. Times in ns; ``parts`` = the window by layer, "" = elsewhere.
 
     ``delays`` = from the start of its launch to the start of each kernel whose launch is known; ``calls`` = how long
-    these launch calls took; ``first_use`` = the longest calls
-    of start-up by name.
+    these launch calls took; ``longest`` = long calls by
+    name.
     """
 
     window: int
@@ -75,8 +82,7 @@ class Device(msgspec.Struct, frozen=True):
     streams: tuple[Stream, ...]
     fairness: float | None
     effect: Effect | None
-    reason: str
-    first_use: tuple[tuple[str, int], ...]
+    longest: tuple[tuple[str, int], ...]
 
     @property
     def overhead(self) -> float:
@@ -84,7 +90,7 @@ class Device(msgspec.Struct, frozen=True):
         return (self.parts["launching"] + self.parts["operators"]) / self.window if self.window else 0.0
 
 
-def device(spans: Spans, rng: np.random.Generator) -> Device | None:
+def device(spans: Spans) -> Device | None:
     """The device's side of ``spans``; None where no device is recorded."""
     table = spans.table
     kernels = np.flatnonzero(table["kind"] == _KIND["kernel"])
@@ -93,7 +99,6 @@ def device(spans: Spans, rng: np.random.Generator) -> Device | None:
     sets = _sets(table)
     edges = _edges(table)
     found = layers(sets, edges)
-    effect, reason = _effect(found, rng)
     linked = kernels[table["launch"][kernels] != NEVER]
     launch = table["launch"][linked]
     delays = table["start"][linked] - table["start"][launch]
@@ -110,9 +115,8 @@ def device(spans: Spans, rng: np.random.Generator) -> Device | None:
         short=_short(table, linked, calls),
         streams=streams,
         fairness=jain([stream.busy for stream in streams]) if len(streams) > 1 else None,
-        effect=effect,
-        reason=reason,
-        first_use=_first_use(spans),
+        effect=_effect(found),
+        longest=_longest(spans),
     )
 
 
@@ -132,20 +136,19 @@ def suspect(found: Device) -> Suspect:
     if found.overhead < OVERHEAD:
         return Suspect("launch-overhead", found.effect, (), against=(seen,))
     each = (
-        f"{found.matched} launches at {cost / 1e3:.3g} us, half of the kernels start within {wait / 1e3:.3g} us of "
-        f"their launch"
+        f"{found.matched} launches at {lasting(cost)}; half of the kernels start within {lasting(wait)} of their launch"
     )
     short = "" if found.short is None else f"{percent(found.short)} of the kernels run for less than their launch takes"
     return Suspect("launch-overhead", found.effect, tuple(part for part in (seen, each, short) if part))
 
 
-def start_up(found: Device) -> str:
-    """A sentence where most of the window is first use; else empty."""
-    part = found.parts["start-up"]
+def long_calls(found: Device) -> str:
+    """A sentence where most of the window is long driver calls; else empty."""
+    part = found.parts["long calls"]
     if not found.window or part < MOSTLY * found.window:
         return ""
-    names = ", ".join(f"{name} {took / 1e6:.4g} ms" for name, took in found.first_use[:3])
-    return f"{percent(part / found.window)} of the window is start-up: {names}"
+    names = ", ".join(f"{name} {lasting(took)}" for name, took in found.longest[:3])
+    return f"{percent(part / found.window)} of the window is long driver calls: {names}"
 
 
 def _sets(table: Table) -> dict[str, Intervals]:
@@ -157,19 +160,27 @@ def _sets(table: Table) -> dict[str, Intervals]:
     waits = host & (kind == _KIND["wait"])
     long = calls & (end - start >= LONG_CALL)
     launched = np.flatnonzero(work & (table["launch"] != NEVER))
+    launched = launched[~long[table["launch"][launched]]]
     launch = table["launch"][launched]
-    usual = ~long[launch]
+    arrival = np.minimum(np.maximum(start[launched], end[launch]), end[launch] + ARRIVAL)
     return {
         "busy": (start[work], end[work]),
-        "start-up": (start[long], end[long]),
-        "launching": (start[launch[usual]], np.maximum(start[launched[usual]], end[launch[usual]])),
+        "long calls": (start[long], end[long]),
+        "launching": (start[launch], arrival),
+        "pending": (arrival, np.maximum(start[launched], arrival)),
+        "operators": _operators(table, host & (kind == _KIND["op"]), calls | waits),
         "driver": (start[calls | waits], end[calls | waits]),
-        "operators": _rows(table, host & (kind == _KIND["op"])),
     }
 
 
-def _rows(table: Table, rows: NDArray[np.bool_]) -> Intervals:
-    return table["start"][rows], table["end"][rows]
+def _operators(table: Table, ops: NDArray[np.bool_], calls: NDArray[np.bool_]) -> Intervals:
+    """When a thread is inside an operator and not inside a call of the driver, of all threads."""
+    out = [(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))]
+    for lane in np.unique(table["lane"][ops]):
+        here = table["lane"] == lane
+        own, other = ops & here, calls & here
+        out.append(less((table["start"][own], table["end"][own]), (table["start"][other], table["end"][other])))
+    return np.concatenate([starts for starts, _ in out]), np.concatenate([ends for _, ends in out])
 
 
 def _edges(table: Table) -> Ints:
@@ -180,17 +191,17 @@ def _edges(table: Table) -> Ints:
     return np.linspace(first, max(last, first + 1), PIECES + 1).astype(np.int64)
 
 
-def _effect(found: dict[str, Ints], rng: np.random.Generator) -> tuple[Effect | None, str]:
-    """Launching and operators over idle time, with its interval; why there is none."""
-    part = found["launching"] + found["operators"]
-    idle = sum((pieces for name, pieces in found.items() if name != "busy"), np.zeros(PIECES, dtype=np.int64))
-    if not idle.sum():
-        return None, "the device was never idle"
-    compared = ratio_of_sums(part, idle, rng)
-    share = float(part.sum() / idle.sum())
-    if compared.interval is None:
-        return Effect(share), compared.reason
-    return Effect(share, compared.interval.lo, compared.interval.hi), ""
+def _effect(found: dict[str, Ints]) -> Effect | None:
+    """Launching and operators over idle time, with its interval; None where the device was never idle."""
+    part = (found["launching"] + found["operators"]).astype(np.float64)
+    idle = sum((pieces for name, pieces in found.items() if name != "busy"), np.zeros(PIECES))
+    whole = float(idle.sum())
+    if not whole:
+        return None
+    share = float(part.sum()) / whole
+    spread = float(np.sqrt(PIECES / (PIECES - 1) * np.square(part - share * idle).sum())) / whole
+    half = t_quantile(0.975, PIECES - 1) * spread
+    return Effect(share, share - half, min(share + half, 1.0))
 
 
 def _short(table: Table, linked: Ints, calls: Ints) -> float | None:
@@ -211,7 +222,7 @@ def _streams(spans: Spans) -> tuple[Stream, ...]:
     return tuple(sorted(out, key=lambda stream: -stream.busy))
 
 
-def _first_use(spans: Spans) -> tuple[tuple[str, int], ...]:
+def _longest(spans: Spans) -> tuple[tuple[str, int], ...]:
     """Time in long driver calls by name, the longest first."""
     table = spans.table
     kind = table["kind"]

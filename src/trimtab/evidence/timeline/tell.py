@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -12,22 +13,25 @@ from trimtab.domain.figure import Figure, Series
 from trimtab.domain.noun import NEVER
 from trimtab.domain.spans import Spans
 from trimtab.evidence.figures import NS_MS, Desk, percent, series
-from trimtab.evidence.stats.quantiles import quantile
+from trimtab.evidence.stats.quantiles import needed_effective, quantile
 from trimtab.evidence.timeline import compiles as log
-from trimtab.evidence.timeline.calls import Shape
+from trimtab.evidence.timeline.calls import RUN, Shape
 from trimtab.evidence.timeline.compiles import Compiles
 from trimtab.evidence.timeline.device import LAYERS, Device
 from trimtab.evidence.timeline.host import Part
 
 Columns = dict[str, list[Any]]
+_FOLDERS = re.compile(r"\((?:.*/)?(?=[^/]+/[^/]+\)$)")
 
 MOST_ROWS = 12
+PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 LAYER_NOTES = {
     "busy": "a kernel or a copy runs",
-    "start-up": "idle, inside a driver call of 1 ms and more: context, code, memory",
+    "long calls": "idle, inside a driver call of 1 ms and more: context, code, memory, blocking copies",
     "launching": "idle, a launch is on its way",
-    "driver": "idle, inside another driver call, or waiting",
+    "pending": "idle, launched long ago: it waits for another stream, device or event",
     "operators": "idle, an operator works between launches",
+    "driver": "idle, inside another driver call, or waiting",
     "": "idle, nothing of this recorded",
 }
 KINDS = {"kernel": "kernels", "op": "operators", "other": "spans", "note": "annotations"}
@@ -53,6 +57,7 @@ def tell(found: Told, file: str) -> tuple[tuple[Figure, ...], tuple[Series, ...]
         tables.append(_streams(found.device, file))
     if found.busiest[1]:
         tables.append(_parts(*found.busiest, file))
+    _runs(found.spans, desk)
     if found.shapes:
         tables.append(_shapes(found.shapes, file))
     for name, share in found.types.items():
@@ -71,7 +76,7 @@ def _device(on: Device, desk: Desk) -> None:
     desk.add("launches.kernels", float(on.kernels), "kernels", on.kernels, note=f"{on.matched} matched to a launch")
     if not on.matched:
         return
-    for name, q in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99)):
+    for name, q in PERCENTILES.items():
         note = "from the start of the launch to the start of its kernel"
         desk.add(f"launches.start_{name}", quantile(on.delays, q) / 1e3, "us", on.matched, note=note)
     desk.add("launches.call_p50", quantile(on.calls, 0.5) / 1e3, "us", on.matched, note="the launch call itself")
@@ -80,6 +85,19 @@ def _device(on: Device, desk: Desk) -> None:
     if on.fairness is not None:
         note = "Jain's index of work by stream: 1 = equal"
         desk.add("launches.stream_fairness", on.fairness, "index", len(on.streams), note=note)
+
+
+def _runs(spans: Spans, desk: Desk) -> None:
+    """Percentiles of the run time, as far as there are runs enough for each."""
+    rows = spans.table["kind"] == RUN
+    took = (spans.table["end"] - spans.table["start"])[rows]
+    if not took.size:
+        return
+    desk.add("runs.count", float(took.size), "runs", int(took.size))
+    for name, q in PERCENTILES.items():
+        needed = needed_effective(q)
+        value = quantile(took, q) * NS_MS if took.size >= needed else None
+        desk.add(f"runs.{name}", value, "ms", int(took.size), note="" if value else f"needs at least {needed} runs")
 
 
 def _streams(on: Device, file: str) -> Series:
@@ -121,23 +139,18 @@ def _shapes(shapes: tuple[Shape, ...], file: str) -> Series:
 def _compiles(found: Compiles, desk: Desk) -> None:
     count = len(found.all)
     desk.add("compiles.all", float(count), "compiles", count, note=f"{len(found.again)} of code that had been compiled")
-    for name, given in (("first", [one for one in found.all if not one.again]), ("again", list(found.again))):
+    first = tuple(one for one in found.all if not one.again)
+    for name, given in (("first", first), ("again", found.again)):
         took = log.took(given)
         if took.size:
-            note = f"{took.size} compiles; the longest {took.max() * NS_MS:.5g} ms"
+            note = f"{took.size} compiles; the longest {took.max() * NS_MS:,.5g} ms"
             desk.add(f"compiles.{name}", float(took.sum()) * NS_MS, "ms", int(took.size), note=note)
-    for name, given in (
-        ("for_size", found.for_size),
-        ("stopped", found.stopped),
-        ("failed", found.failed),
-        ("breaks", found.broken),
-    ):
+    kinds = {"for_size": found.for_size, "stopped": found.stopped, "failed": found.failed, "breaks": found.broken}
+    for name, given in kinds.items():
         if given:
             desk.add(f"compiles.{name}", float(len(given)), "compiles", count, note=COMPILE_NOTES[name])
-    for kind in ("hit", "miss", "bypass"):
-        cached = sum(one.cache == kind for one in found.all)
-        if cached:
-            desk.add(f"compiles.cache_{kind}", float(cached), "compiles", count, note="of the compiler's own cache")
+    for kind, cached in Counter(one.cache for one in found.all if one.cache).items():
+        desk.add(f"compiles.cache_{kind}", float(cached), "compiles", count, note="of the compiler's own cache")
 
 
 COMPILE_NOTES = {
@@ -153,22 +166,23 @@ def _compile_tables(found: Compiles, file: str) -> list[Series]:
     columns: Columns = {
         "compile": [one.id for one in rows],
         "rank": [None if one.rank == NEVER else one.rank for one in rows],
-        "code": [one.code for one in rows],
+        "code": [_FOLDERS.sub("(…/", one.code) for one in rows],
         "took, ms": [None if one.took == NEVER else one.took * NS_MS for one in rows],
         "why": [_why(one.failure, one.limit, one.reasons) for one in rows],
     }
-    out = [series("timeline.compiles", columns, {}, file, scope="this file", note=_more(len(found.all)))]
-    if found.reasons:
-        counted = found.reasons[:MOST_ROWS]
-        columns = {"reason": [text for text, _ in counted], "recompiles": [count for _, count in counted]}
-        note = _more(len(found.reasons))
-        out.append(series("timeline.reasons", columns, {}, file, scope="this file", note=note))
     breaks = Counter(why for one in found.broken for why in one.breaks)
-    if breaks:
-        shown = breaks.most_common(MOST_ROWS)
-        columns: Columns = {"graph break": [text for text, _ in shown], "times": [count for _, count in shown]}
-        out.append(series("timeline.breaks", columns, {}, file, scope="this file", note=_more(len(breaks))))
-    return out
+    tables = [
+        series("timeline.compiles", columns, {}, file, scope="this file", note=_more(len(found.all))),
+        _counted("timeline.reasons", ("reason", "recompiles"), found.reasons, file),
+        _counted("timeline.breaks", ("graph break", "times"), tuple(breaks.most_common()), file),
+    ]
+    return [one for one in tables if any(one.columns.values())]
+
+
+def _counted(name: str, headers: tuple[str, str], counts: tuple[tuple[str, int], ...], file: str) -> Series:
+    shown = counts[:MOST_ROWS]
+    columns: Columns = {headers[0]: [text for text, _ in shown], headers[1]: [count for _, count in shown]}
+    return series(name, columns, {}, file, scope="this file", note=_more(len(counts)))
 
 
 def _why(failure: str, limit: str, reasons: tuple[str, ...]) -> str:
