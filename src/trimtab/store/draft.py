@@ -14,6 +14,7 @@ import tomlkit
 
 from trimtab.domain.noun import BATCH
 from trimtab.domain.study import DType
+from trimtab.errors import ModelError
 from trimtab.store._guess import Text, dim_name, guess_sizes, guess_stream, guess_time, guess_unit
 
 FILL_IN = "FILL IN"
@@ -45,9 +46,19 @@ class DraftTrace(NamedTuple):
 
 
 def draft_study(name: str, model: DraftModel, trace: DraftTrace, cores: Sequence[int], backend: str) -> str:
-    """A commented study. ``cores`` are those of this machine that may be used; the last becomes the driver's."""
+    """A commented study. ``cores`` are those of this machine that may be used; the last becomes the driver's.
+
+    ModelError for a network that has no dim besides its batch: its shapes never change, and a study is about shapes that
+    do.
+    """
     shapes = [tuple(_axis(spec, k) for k in range(len(spec.shape))) for spec in model.inputs]
     dims = list(dict.fromkeys(size for shape in shapes for size in shape if isinstance(size, str) and size != BATCH))
+    if not dims:
+        raise ModelError(
+            "no size of this network changes besides its batch: there is no mapping to study",
+            where=model.path,
+            fix="export it with dynamic axes (sizes that have names instead of numbers), and give a trace of their sizes",
+        )
     time = guess_time(trace.columns)
     columns = guess_sizes(trace.columns, dims, time)
     ranges = {dim: _range(trace.columns.get(columns[dim], ())) for dim in dims}
@@ -128,7 +139,7 @@ def _dims(ranges: Mapping[str, tuple[int, int]], rows: int) -> list[str]:
             f"hi = {hi}",
             "",
         ]
-    return lines[:-1] if ranges else [*lines, "# GUESS: the network has no dynamic dim besides its batch"]
+    return lines[:-1]
 
 
 def _workload(trace: DraftTrace, time: str, columns: Mapping[str, str]) -> list[str]:
@@ -227,6 +238,9 @@ def _rest() -> list[str]:
         '# compiler = "name"',
         '# runtime = "name"',
         '# observability = "name"',
+        "",
+        "# [signoff.keys]  # the line of each owner's .pub file; can be named after the run as well",
+        '# runtime = "ssh-ed25519 AAAA... name"',
         "",
         "[budget]",
         'time = "10m"',
