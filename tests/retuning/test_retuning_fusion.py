@@ -30,7 +30,7 @@ def test_each_level_but_the_baselines_is_a_move_of_the_compiler_lead() -> None:
 
 
 def test_a_backend_without_levels_refuses_them_with_its_reason() -> None:
-    none = moves.Known(KNOWN.dims, (), Recorded(), no_levels="OpenVINO has none")
+    none = moves.Known(KNOWN.dims, (), Recorded(), unable={"graph-optimisation levels": "OpenVINO has none"})
     options = moves.enumerate_moves(study(space=LEVELS), none)
     assert len(options.moves) == 1
     assert [r.reason for r in options.refused] == [

@@ -83,3 +83,26 @@ def test_a_package_that_is_not_installed_says_how_to_install_it(tmp_path: Path) 
     with pytest.raises(MissingTool) as caught:
         resolve_model(parse_study(study_with('path = "net.onnx"\npackage = "no-such-package"')), tmp_path)
     assert caught.value.fix == "pip install no-such-package"
+
+
+CALIBRATED = 'path = "net.onnx"\ncalibration = { bank = "lines.npz", samples = 8 }'
+
+
+def test_calibration_inputs_are_found_beside_the_study_and_hashed(tmp_path: Path) -> None:
+    (tmp_path / "net.onnx").write_bytes(b"network")
+    (tmp_path / "lines.npz").write_bytes(b"arrays")
+    found = resolve_model(parse_study(study_with(CALIBRATED)), tmp_path)
+    assert found.calibration == str(tmp_path / "lines.npz")
+    assert found.calibration_sha256 == hashlib.sha256(b"arrays").hexdigest()
+    assert found.spec.calibration.samples == 8
+    assert resolve_model(parse_study(STUDY), tmp_path).calibration == ""
+
+
+def test_missing_calibration_inputs_name_their_neighbours(tmp_path: Path) -> None:
+    (tmp_path / "net.onnx").write_bytes(b"network")
+    (tmp_path / "line.npz").write_bytes(b"arrays")
+    with pytest.raises(ModelError) as caught:
+        resolve_model(parse_study(study_with(CALIBRATED)), tmp_path)
+    assert caught.value.what == "there is no calibration file lines.npz"
+    assert caught.value.where.endswith("lines.npz; model.calibration.bank")
+    assert caught.value.fix.startswith("near names: line.npz")

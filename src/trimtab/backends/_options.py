@@ -45,3 +45,35 @@ def brief(error: BaseException, limit: int = 400) -> str:
     kept = [line for line in lines if line and not line.startswith(("Exception from ", "Check '"))]
     text = " ".join(kept or [line for line in lines if line]) or type(error).__name__
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def words_of(text: str) -> tuple[str, ...]:
+    """The words of a list: ``"Conv, MatMul"`` -> ``("Conv", "MatMul")``."""
+    return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+def refuse(
+    entry: EntryId,
+    extra: Mapping[str, str],
+    choices: Mapping[str, tuple[str, ...]],
+    lists: Mapping[str, tuple[str, ...]],
+) -> CompileFailure | None:
+    """The failure for the first option that neither ``choices`` (one word) nor ``lists`` (some words) allows."""
+    return (
+        refuse_unknown(entry, extra, {**choices, **lists})
+        or refuse_value(entry, {name: value for name, value in extra.items() if name in choices}, choices)
+        or _refuse_word(entry, {name: value for name, value in extra.items() if name in lists}, lists)
+    )
+
+
+def _refuse_word(
+    entry: EntryId, extra: Mapping[str, str], lists: Mapping[str, tuple[str, ...]]
+) -> CompileFailure | None:
+    for name, text in extra.items():
+        words = words_of(text)
+        if not words:
+            return failure(entry, "unknown-option", f"option {name} is empty: {suggest('', lists[name])}")
+        for word in words:
+            if word not in lists[name]:
+                return failure(entry, "unknown-option", f"option {name}: no {word!r}: {suggest(word, lists[name])}")
+    return None

@@ -1,9 +1,12 @@
 """ONNX Runtime on the CPU execution provider.
 
-It computes in the element types that the network was exported with. A static entry, and every axis that the study or
-the entry fixes, is written into the network's inputs before the session is made: the optimiser knows those shapes, and
-others are refused. An open axis has no bounds: ONNX Runtime has no such notion, and may still run a shape outside the
-entry's range.
+It computes in the element types of the network: as it was exported or, for int8, as it was quantised here (option
+``quantise``). ``integer_kernels = "off"`` computes a network with quantise and dequantise operators in floats.
+The level of optimisation, and ``disable`` with a list of optimisers, say how far operators are fused.
+
+A static entry, and every axis that the study or the entry fixes, is written into the network's inputs before the
+session is made: the optimiser knows those shapes, and others are refused. An open axis has no bounds: ONNX Runtime has
+no such notion, and may still run a shape outside the entry's range.
 
 Threads that wait for work do not spin (``spinning = "on"`` restores the runtime's default): a worker that has nothing
 to do must leave its cores alone, or its own measurements and its neighbours' are wrong. With one thread there is no
@@ -20,8 +23,11 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from trimtab.backends import _onnx
-from trimtab.backends._options import brief, failure, refuse_unknown, refuse_value
+from trimtab.backends import _onnx, _quantise
+from trimtab.backends._optimisers import OPTIMISERS
+from trimtab.backends._options import brief, failure, refuse, words_of
+from trimtab.backends._precision import precision
+from trimtab.backends._quantise import NetworkFile, QuantiseError, Quantiser, refuse_int8, refuse_recipe
 from trimtab.backends._shapes import (
     check_entry,
     check_file,
@@ -38,12 +44,17 @@ from trimtab.domain.profile import CompileFailure, CompileOptions, Inspection, O
 PACKAGES = ("onnxruntime", "onnx")
 EXTRA = "onnx"
 
-OPTIONS: dict[str, tuple[str, ...]] = {
+CHOICES: dict[str, tuple[str, ...]] = {
     "spinning": ("off", "on"),
     "arena": ("on", "off"),
     "memory_pattern": ("on", "off"),
+    "integer_kernels": ("on", "off"),
+    **_quantise.CHOICES,
 }
 """Extra options and their values, the default first."""
+
+LISTS: dict[str, tuple[str, ...]] = {"disable": OPTIMISERS, **_quantise.LISTS}
+"""Extra options that list words: optimisers that are left out, operators that are quantised."""
 
 LEVELS = {
     "default": "ORT_ENABLE_ALL",
@@ -68,12 +79,14 @@ class OnnxRuntimeBackend:
         import onnxruntime
 
         self._ort = onnxruntime
+        self._quantiser = Quantiser()
 
     def info(self) -> BackendInfo:
         import onnx
 
         usable = PROVIDER in self._ort.get_available_providers()
         own = "computes in the network's own element types"
+        made = "made when the entry is compiled"
         return BackendInfo(
             name=self.name,
             available=usable,
@@ -87,8 +100,11 @@ class OnnxRuntimeBackend:
                 Ability(name="precision f32", ok=True, why=own),
                 Ability(name="precision bf16", ok=False, why="the CPU provider does not lower an f32 network"),
                 Ability(name="precision f16", ok=False, why="the CPU provider does not lower an f32 network"),
-                Ability(name="precision int8", ok=False, why="needs a network that is already quantised"),
+                Ability(name="precision int8", ok=True, why="a quantised network, or one that is quantised here"),
+                Ability(name="quantise dynamic", ok=True, why=f"{made}; activations are scaled while they run"),
+                Ability(name="quantise static", ok=True, why=f"{made} from calibration inputs"),
                 Ability(name="graph-optimisation levels", ok=True, why="off, basic, extended, all (its default)"),
+                Ability(name="single fusions", ok=True, why="each of its optimisers can be left out: disable"),
                 Ability(name="threads", ok=True, why="intra-op pool, operators one after another, not pinned"),
                 Ability(name="kernel names", ok=True, why="provider and operator, from its profiler"),
             ),
@@ -97,30 +113,36 @@ class OnnxRuntimeBackend:
     def compile(self, model: ModelFile, entry: Entry, options: CompileOptions) -> CompiledEntry | CompileFailure:
         check_entry(model, entry)
         check_file(model)
-        refusal = refuse_unknown(entry.id, options.extra, OPTIONS) or refuse_value(entry.id, options.extra, OPTIONS)
+        refusal = refuse(entry.id, options.extra, CHOICES, LISTS) or refuse_recipe(entry.id, options)
         if refusal:
             return refusal
         network = _onnx.read(model.path)
         check_network(model, entry, _onnx.inputs_of(network))
         check_outputs(model, _onnx.outputs_of(network))
-        if options.precision not in ("default", "f32"):
-            why = f"ONNX Runtime on the CPU computes in the network's own types; {options.precision!r} is not a choice"
-            return failure(entry.id, "unsupported", why)
+        refusal = _refuse_precision(entry, options, network)
+        if refusal:
+            return refusal
         try:
-            return OnnxRuntimeEntry(self._ort, network, model, entry, options)
+            file = self._quantiser.file_for(model, options)
+            network = _onnx.read(file.path) if file.owner else network  # one network in memory, not two
+            return OnnxRuntimeEntry(self._ort, network, file, model, entry, options)
+        except QuantiseError as error:
+            return failure(entry.id, error.kind, str(error))
         except MemoryError as error:
             return failure(entry.id, "out-of-memory", brief(error))
         except Exception as error:  # its exceptions share no base class; all mean: no session
             return failure(entry.id, "compiler-error", f"ONNX Runtime refuses the network: {brief(error)}")
 
 
-class OnnxRuntimeEntry:
+class OnnxRuntimeEntry(CompiledEntry):
     """One session."""
 
-    def __init__(self, ort: Any, network: Any, model: ModelFile, entry: Entry, options: CompileOptions) -> None:
-        self._ort, self._model, self._entry, self._options = ort, model, entry, options
+    def __init__(
+        self, ort: Any, network: Any, file: NetworkFile, model: ModelFile, entry: Entry, options: CompileOptions
+    ) -> None:
+        self._ort, self._file, self._model, self._entry, self._options = ort, file, model, entry, options
         self._outputs = [spec.name for spec in model.spec.outputs]
-        self._session = self._open(network, _settings(ort, model, options))
+        self._session = self._open(network, _settings(ort, file, options))
 
     def run(self, inputs: Arrays) -> dict[str, NDArray[Any]]:
         if self._session is None:
@@ -131,9 +153,9 @@ class OnnxRuntimeEntry:
 
     def inspect(self, inputs: Arrays) -> Inspection:
         executed = executed_of(self._model, inputs)
-        network = _onnx.read(self._model.path)
+        network = _onnx.read(self._file.path)
         with tempfile.TemporaryDirectory(prefix="trimtab-") as folder:
-            settings = _settings(self._ort, self._model, self._options)
+            settings = _settings(self._ort, self._file, self._options)
             settings.enable_profiling = True
             settings.profile_file_prefix = str(Path(folder) / "profile")
             settings.optimized_model_filepath = str(Path(folder) / "optimised.onnx")
@@ -144,11 +166,12 @@ class OnnxRuntimeEntry:
                 profiled.run(self._outputs, given)
             events = msgspec.json.decode(Path(profiled.end_profiling()).read_bytes(), type=list[Event])
             optimised = _onnx.read(settings.optimized_model_filepath)
+        timed = f"times are those of run {PROFILED_RUNS}, in whole microseconds"
         return Inspection(
             executed=executed,
             operators=_operators(events, optimised, _onnx.folded(network, optimised)),
             operators_before=_onnx.operators_of(network),
-            note=f"times are those of run {PROFILED_RUNS}, in whole microseconds",
+            note="; ".join(filter(None, (self._file.note, timed))),
         )
 
     def close(self) -> None:
@@ -156,7 +179,10 @@ class OnnxRuntimeEntry:
 
     def _open(self, network: Any, settings: Any) -> Any:
         _onnx.fix_inputs(network, input_ranges(self._model, self._entry))
-        return self._ort.InferenceSession(network.SerializeToString(), settings, providers=[PROVIDER])
+        left_out = list(words_of(self._options.extra.get("disable", "")))
+        return self._ort.InferenceSession(
+            network.SerializeToString(), settings, providers=[PROVIDER], disabled_optimizers=left_out
+        )
 
 
 class Arguments(msgspec.Struct, frozen=True):
@@ -176,8 +202,17 @@ class Event(msgspec.Struct, frozen=True):
     args: Arguments = Arguments()
 
 
-def _settings(ort: Any, model: ModelFile, options: CompileOptions) -> Any:
-    choice = {name: values[0] for name, values in OPTIONS.items()} | options.extra
+def _refuse_precision(entry: Entry, options: CompileOptions, network: Any) -> CompileFailure | None:
+    """The provider lowers nothing: what is declared must be the network's own type, or be made by quantising it."""
+    wanted = options.precision
+    if wanted in ("bf16", "f16") and not _onnx.holds_type(network, wanted):
+        why = f"ONNX Runtime on the CPU computes in the network's own types; {wanted!r} is not one of them"
+        return failure(entry.id, "unsupported", why)
+    return refuse_int8(entry.id, options, _onnx.quantised_operators(network) > 0)
+
+
+def _settings(ort: Any, file: NetworkFile, options: CompileOptions) -> Any:
+    choice = {name: values[0] for name, values in CHOICES.items()} | options.extra
     settings = ort.SessionOptions()
     settings.log_severity_level = ERRORS_ONLY
     settings.intra_op_num_threads = options.threads
@@ -188,8 +223,11 @@ def _settings(ort: Any, model: ModelFile, options: CompileOptions) -> Any:
     settings.enable_mem_pattern = choice["memory_pattern"] == "on"
     spinning = "1" if choice["spinning"] == "on" else "0"
     settings.add_session_config_entry("session.intra_op.allow_spinning", spinning)
+    if choice["integer_kernels"] == "off":
+        settings.add_session_config_entry("session.disable_quant_qdq", "1")
+        settings.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", "1")
     settings.add_session_config_entry(
-        "session.model_external_initializers_file_folder_path", _onnx.folder_of(model.path)
+        "session.model_external_initializers_file_folder_path", _onnx.folder_of(file.path)
     )
     return settings
 
@@ -197,20 +235,21 @@ def _settings(ort: Any, model: ModelFile, options: CompileOptions) -> Any:
 def _operators(events: list[Event], optimised: Any, folded: dict[str, tuple[str, ...]]) -> tuple[Operator, ...]:
     """Operators of the last run, in execution order; an operator that ran several times (a loop) is one row."""
     last = [e for e in events if e.name == "model_run"][-1]
-    domains = {node.name: node.domain for node in optimised.graph.node}
+    nodes = {node.name: node for node in optimised.graph.node}
     rows: dict[str, Operator] = {}
     for event in sorted((e for e in events if e.cat == "Node"), key=lambda e: e.ts):
         if not last.ts <= event.ts <= last.ts + last.dur or not event.name.endswith("_kernel_time"):
             continue
         name = event.name.removesuffix("_kernel_time")
-        domain = domains.get(name, "")
+        node = nodes.get(name)
+        domain = node.domain if node is not None else ""
         kernel = f"{event.args.provider}/{domain + '.' if domain else ''}{event.args.op_name}"
         before = rows[name].ns if name in rows else 0
         rows[name] = Operator(
             name=name,
             kind=event.args.op_name,
             kernel=kernel,
-            precision=_precision(event.args),
+            precision="int8" if _onnx.multiplies_bytes(node) else _precision(event.args),
             ns=before + event.dur * 1000,
             fused=folded.get(name, ()),
         )
@@ -218,6 +257,8 @@ def _operators(events: list[Event], optimised: Any, folded: dict[str, tuple[str,
 
 
 def _precision(arguments: Arguments) -> str:
-    """The element type of the first input (of the output, where there is none)."""
-    kinds = [kind for item in arguments.input_type_shape + arguments.output_type_shape for kind in item]
-    return _onnx.short_type(kinds[0]) if kinds else "none"
+    given, made = (
+        [_onnx.short_type(kind) for item in items for kind in item]
+        for items in (arguments.input_type_shape, arguments.output_type_shape)
+    )
+    return precision(arguments.op_name, given, made)

@@ -4,6 +4,11 @@ Left to itself, OpenVINO runs an FP32 network in bfloat16 on a CPU that can; ``p
 the inspection shows it per operator. A hint that it would silently turn into another precision, or a thread count that
 it would silently lower, is a failure here.
 
+int8 takes a network that is quantised, by whoever exported it or here (option ``quantise``); what stays float computes
+in ``float_precision``. ``integer_kernels = "off"`` computes a quantised network in floats: what are integers worth?
+``snippets = "off"`` leaves out the kernels that it generates for chains of small operators: the one fusion that it lets
+its user choose.
+
 A static entry is reshaped to one shape. In a dynamic entry the open dims have no bounds, so that the compiled program
 is the runtime's own default and may still run a shape outside the entry's range; ``bounds = "on"`` declares ``lo..hi``
 to the compiler instead, and other shapes are then refused. On the text recogniser of the demo bounds changed neither
@@ -22,8 +27,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trimtab.backends._execution_graph import computes, mean_times, operators
-from trimtab.backends._options import brief, failure, refuse_unknown, refuse_value
+from trimtab.backends import _quantise
+from trimtab.backends._execution_graph import computes, is_quantised, mean_times, operators
+from trimtab.backends._options import brief, failure, refuse
+from trimtab.backends._quantise import NetworkFile, QuantiseError, Quantiser, missing_tools, refuse_int8, refuse_recipe
 from trimtab.backends._shapes import (
     Range,
     check_entry,
@@ -34,7 +41,7 @@ from trimtab.backends._shapes import (
     input_ranges,
     refuse_fixed,
 )
-from trimtab.domain.plan import Entry, Precision
+from trimtab.domain.plan import Entry
 from trimtab.domain.ports import Ability, Arrays, BackendInfo, CompiledEntry, ModelFile
 from trimtab.domain.profile import CompileFailure, CompileOptions, FailureKind, Inspection
 from trimtab.errors import ModelError
@@ -42,15 +49,24 @@ from trimtab.errors import ModelError
 PACKAGES = ("openvino",)
 EXTRA = "openvino"
 
-OPTIONS: dict[str, tuple[str, ...]] = {"bounds": ("off", "on"), "execution_mode": ("performance", "accuracy")}
+CHOICES: dict[str, tuple[str, ...]] = {
+    "bounds": ("off", "on"),
+    "execution_mode": ("performance", "accuracy"),
+    "snippets": ("on", "off"),
+    "integer_kernels": ("on", "off"),
+    "float_precision": ("f32", "bf16"),
+    **_quantise.CHOICES,
+}
 """Extra options and their values, the default first."""
 
-HINTS: dict[Precision, tuple[str, str]] = {"f32": ("f32", "FP32"), "bf16": ("bf16", "BF16"), "f16": ("f16", "FP16")}
+HINTS: dict[str, tuple[str, str]] = {"f32": ("f32", "FP32"), "bf16": ("bf16", "BF16"), "f16": ("f16", "FP16")}
 """Precision -> (OpenVINO's element type, the capability that the device must list)."""
 
 DTYPES = {"boolean": "bool"}
 """OpenVINO's names of element types where they differ from a study's."""
 
+GROUP_SIZE = "DYNAMIC_QUANTIZATION_GROUP_SIZE"
+DYNAMIC = "OpenVINO computes dynamically quantised products in f32, several times slower than the float network"
 PROFILED_RUNS = 5
 
 
@@ -66,11 +82,13 @@ class OpenVinoBackend:
 
         self._ov = openvino
         self._core = openvino.Core()
+        self._quantiser = Quantiser()
 
     def info(self) -> BackendInfo:
         listed = self._core.get_property("CPU", "OPTIMIZATION_CAPABILITIES")
         silent = self._core.get_property("CPU", "INFERENCE_PRECISION_HINT").to_string()
         device = self._core.get_property("CPU", "FULL_DEVICE_NAME")
+        lacking = missing_tools()
         saying = f"{device} lists {' '.join(listed)}"
         precisions = [
             Ability(name=f"precision {name}", ok=capability in listed, why=saying)
@@ -87,8 +105,13 @@ class OpenVinoBackend:
                 Ability(name="dynamic shapes", ok=True, why="the first run of a new shape pays for its kernels"),
                 Ability(name="precision default", ok=True, why=f"left alone it computes in {silent} here"),
                 *precisions,
-                Ability(name="precision int8", ok=False, why="needs a network that is already quantised"),
+                Ability(name="precision int8", ok="INT8" in listed, why=f"a quantised network; {saying}"),
+                Ability(name="quantise dynamic", ok=False, why=DYNAMIC),
+                Ability(
+                    name="quantise static", ok=not lacking, why=lacking or "by ONNX Runtime's tools, when compiled"
+                ),
                 Ability(name="graph-optimisation levels", ok=False, why="OpenVINO has none"),
+                Ability(name="single fusions", ok=True, why="its generated kernels (snippets) can be left out"),
                 Ability(name="threads", ok=True, why="as many as this machine has cores, one stream, not pinned"),
                 Ability(name="kernel names", ok=True, why="execution graph: kernel and precision of each operator"),
             ),
@@ -100,14 +123,21 @@ class OpenVinoBackend:
         refusal = self._refuse(entry, options)
         if refusal:
             return refusal
-        network = self._read(model)
+        network = self._read(model.path)
         check_network(model, entry, {_name(port): _type_and_shape(port) for port in network.inputs})
         check_outputs(model, [name for port in network.outputs for name in port.get_names()])
+        refusal = refuse_int8(entry.id, options, is_quantised(network))
+        if refusal:
+            return refusal
         ranges = input_ranges(model, entry)
         shapes = {name: self._shape(axes, options.extra.get("bounds") == "on") for name, axes in ranges.items()}
         try:
+            file = self._quantiser.file_for(model, options)
+            network = self._read(file.path) if file.owner else network
             network.reshape(shapes)
-            program = OpenVinoEntry(self._core, network, model, entry, _config(options))
+            program = OpenVinoEntry(self._core, network, file, model, entry, _config(options))
+        except QuantiseError as error:
+            return failure(entry.id, error.kind, str(error))
         except MemoryError as error:
             return failure(entry.id, "out-of-memory", brief(error))
         except RuntimeError as error:
@@ -118,30 +148,31 @@ class OpenVinoBackend:
         return refusal or program
 
     def _refuse(self, entry: Entry, options: CompileOptions) -> CompileFailure | None:
-        refusal = refuse_unknown(entry.id, options.extra, OPTIONS) or refuse_value(entry.id, options.extra, OPTIONS)
+        refusal = refuse(entry.id, options.extra, CHOICES, _quantise.LISTS) or refuse_recipe(entry.id, options)
         if refusal:
             return refusal
         if options.optimisation != "default":
             why = f"OpenVINO has no graph-optimisation levels; {options.optimisation!r} cannot be chosen"
             return failure(entry.id, "unsupported", why)
-        if options.precision == "int8":
-            return failure(entry.id, "unsupported", "int8 needs a network that is already quantised")
-        if options.precision == "default":
-            return None
-        capability = HINTS[options.precision][1]
+        if options.extra.get("quantise") == "dynamic":
+            return failure(entry.id, "unsupported", DYNAMIC)
+        if "float_precision" in options.extra and options.precision != "int8":
+            why = "option float_precision is for what int8 leaves float; the plan declares "
+            return failure(entry.id, "unknown-option", why + repr(options.precision))
         listed = self._core.get_property("CPU", "OPTIMIZATION_CAPABILITIES")
-        if capability in listed:
-            return None
-        why = f"this CPU does not compute in {options.precision}: it lists {' '.join(listed)}"
-        return failure(entry.id, "unsupported", why)
+        for precision, capability in _capabilities(options).items():
+            if capability not in listed:
+                why = f"this CPU does not compute in {precision}: it lists {' '.join(listed)}"
+                return failure(entry.id, "unsupported", why)
+        return None
 
-    def _read(self, model: ModelFile) -> Any:
+    def _read(self, path: str) -> Any:
         try:
-            return self._core.read_model(model.path)
+            return self._core.read_model(path)
         except RuntimeError as error:
             raise ModelError(
                 f"OpenVINO cannot read the network: {brief(error)}",
-                where=model.path,
+                where=path,
                 fix="give an ONNX file or OpenVINO IR that loads",
             ) from error
 
@@ -150,11 +181,13 @@ class OpenVinoBackend:
         return self._ov.PartialShape(dims)
 
 
-class OpenVinoEntry:
+class OpenVinoEntry(CompiledEntry):
     """One compiled program and its one inference request."""
 
-    def __init__(self, core: Any, network: Any, model: ModelFile, entry: Entry, config: dict[str, Any]) -> None:
-        self._core, self._model, self._entry, self._config = core, model, entry, config
+    def __init__(
+        self, core: Any, network: Any, file: NetworkFile, model: ModelFile, entry: Entry, config: dict[str, Any]
+    ) -> None:
+        self._core, self._file, self._model, self._entry, self._config = core, file, model, entry, config
         self._shapes = {port.get_any_name(): port.get_partial_shape() for port in network.inputs}
         self.program, self._request = self._start(network)
         ports = {name: i for i, port in enumerate(self.program.outputs) for name in port.get_names()}
@@ -175,31 +208,47 @@ class OpenVinoEntry:
 
     def inspect(self, inputs: Arrays) -> Inspection:
         executed = executed_of(self._model, inputs)
-        network = self._core.read_model(self._model.path)
+        network = self._core.read_model(self._file.path)
         before = [op.get_friendly_name() for op in network.get_ops() if computes(op)]
         network.reshape(self._shapes)
         config = self._config | {"PERF_COUNT": True}
-        profiled = OpenVinoEntry(self._core, network, self._model, self._entry, config)
+        profiled = OpenVinoEntry(self._core, network, self._file, self._model, self._entry, config)
         profiled.run(inputs)
         first = mean_times(profiled.program.get_runtime_model())
         for _ in range(PROFILED_RUNS - 1):
             profiled.run(inputs)
-        found = operators(profiled.program.get_runtime_model(), set(before), first, PROFILED_RUNS)
+        graph, dynamic = profiled.program.get_runtime_model(), profiled.program.get_property(GROUP_SIZE) > 0
+        found = operators(graph, set(before), first, PROFILED_RUNS, dynamic)
         profiled.close()
-        note = f"times are means of {PROFILED_RUNS - 1} warm runs, exact to about a microsecond"
+        timed = f"times are means of {PROFILED_RUNS - 1} warm runs, exact to about a microsecond"
+        note = "; ".join(filter(None, (self._file.note, timed)))
         return Inspection(executed=executed, operators=found, operators_before=len(before), note=note)
 
     def close(self) -> None:
         self._request = self.program = None
 
     def _network(self) -> Any:
-        network = self._core.read_model(self._model.path)
+        network = self._core.read_model(self._file.path)
         network.reshape(self._shapes)
         return network
 
     def _start(self, network: Any) -> tuple[Any, Any]:
         program = self._core.compile_model(network, "CPU", self._config)
         return program, program.create_infer_request()
+
+
+def _floats(options: CompileOptions) -> str:
+    """What operators compute in unless they are quantised; empty = what OpenVINO chooses."""
+    if options.precision == "default":
+        return ""
+    return options.extra.get("float_precision", "f32") if options.precision == "int8" else options.precision
+
+
+def _capabilities(options: CompileOptions) -> dict[str, str]:
+    """Precision that was asked for -> the capability that the device must list for it."""
+    floats = _floats(options)
+    asked = {floats: HINTS[floats][1]} if floats else {}
+    return asked | ({"int8": "INT8"} if options.precision == "int8" else {})
 
 
 def _config(options: CompileOptions) -> dict[str, Any]:
@@ -209,10 +258,15 @@ def _config(options: CompileOptions) -> dict[str, Any]:
         "INFERENCE_NUM_THREADS": options.threads,
         "ENABLE_CPU_PINNING": False,  # the worker process is pinned already
     }
-    if options.precision in HINTS:
-        config["INFERENCE_PRECISION_HINT"] = HINTS[options.precision][0]
+    floats = _floats(options)
+    if floats:
+        config["INFERENCE_PRECISION_HINT"] = HINTS[floats][0]
     if "execution_mode" in options.extra:
         config["EXECUTION_MODE_HINT"] = options.extra["execution_mode"].upper()
+    if options.extra.get("snippets") == "off":
+        config["SNIPPETS_MODE"] = "DISABLE"
+    if options.extra.get("integer_kernels") == "off":
+        config |= {"LP_TRANSFORMS_MODE": False, GROUP_SIZE: 0}
     return config
 
 
@@ -222,9 +276,10 @@ def _substituted(entry: Entry, options: CompileOptions, program: OpenVinoEntry) 
     if threads != options.threads:
         why = f"OpenVINO would use {threads} threads instead of {options.threads}"
         return failure(entry.id, "unsupported", why)
-    if options.precision == "default":
+    floats = _floats(options)
+    if not floats:
         return None
-    wanted = HINTS[options.precision][0]
+    wanted = HINTS[floats][0]
     hint = program.program.get_property("INFERENCE_PRECISION_HINT").get_type_name()
     if hint == wanted:
         return None

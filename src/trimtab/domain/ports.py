@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from trimtab.domain.events import BatchReport, Dispatch
 from trimtab.domain.noun import EntryId, Executed, Noun, Ns
 from trimtab.domain.plan import Entry
-from trimtab.domain.profile import CompileFailure, CompileOptions, Inspection
+from trimtab.domain.profile import CompileEvent, CompileFailure, CompileOptions, Inspection
 from trimtab.domain.study import ModelSpec
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -18,12 +18,20 @@ Arrays = Mapping[str, NDArray[Any]]
 
 
 class ModelFile(Noun, frozen=True, kw_only=True):
-    """A network ready to compile: the resolved file, its digest, and what the study says of its inputs."""
+    """A network ready to compile: the resolved file, its digest, and what the study says of its inputs.
+
+    ``calibration`` is the resolved file of ``spec.calibration.bank`` (empty: the study names none). ``torch`` is
+    ``spec.torch`` with its file in full; where it is the only network, ``path`` is empty and ``sha256`` is its digest.
+    """
 
     path: str
     sha256: str
     spec: ModelSpec
     dim_names: tuple[str, ...]
+    calibration: str = ""
+    calibration_sha256: str = ""
+    torch: str = ""
+    torch_sha256: str = ""
 
 
 class Ability(Noun, frozen=True, kw_only=True):
@@ -54,6 +62,13 @@ class CompiledEntry(Protocol):
     def inspect(self, inputs: Arrays) -> Inspection:
         """Operators, kernels, executed precision and fusions, profiled on ``inputs``. May recompile; never timed."""
         ...
+
+    def events(self) -> tuple[CompileEvent, ...]:
+        """What the runtime compiled by itself in runs since the last call. Inspecting and compiling do not count.
+
+        A runtime that compiles nothing while it runs, or does not say so, inherits this.
+        """
+        return ()
 
     def close(self) -> None:
         """Free the runtime's memory."""

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from trimtab.domain.bank import keys_of
 from trimtab.domain.noun import BATCH
 from trimtab.domain.study import InputSpec, ModelSpec
 from trimtab.errors import DataError
@@ -35,14 +36,15 @@ def read_bank(path: Path, model: ModelSpec, dim_names: tuple[str, ...]) -> Bank:
     """The keys of a bank and their dims, from the arrays' headers. DataError for whatever is wrong with it."""
     require_file(path, _KEY)
     shapes = _shapes(path)
-    inputs = {spec.name for spec in model.inputs}
-    keys = sorted({name.split("/", 1)[1] for name in shapes if name.split("/", 1)[0] in inputs and "/" in name})
+    keys = keys_of(shapes, model.inputs)
     if not keys:
         raise _refuse(
-            path, "the bank has no array for any input", f"name arrays <input>/<key>; {near(min(inputs), shapes)}"
+            path,
+            "the bank has no array for any input",
+            f"name arrays <input>/<key>; {near(min(spec.name for spec in model.inputs), shapes)}",
         )
     dims = tuple(_dims_of(path, model, dim_names, key, shapes) for key in keys)
-    return Bank(path, dim_names, tuple(keys), dims)
+    return Bank(path, dim_names, keys, dims)
 
 
 class BankFile:

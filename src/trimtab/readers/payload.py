@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trimtab.domain.bank import DTYPES, filled, shape_of
 from trimtab.domain.noun import BATCH
 from trimtab.domain.ports import Payloads
 from trimtab.domain.study import InputSpec, ModelSpec, PayloadSpec, Study
@@ -24,7 +25,6 @@ from trimtab.readers._bank import Bank, BankFile, read_bank
 RANDOM_IDS = 64
 """How many different random payloads there are of one shape: request i carries i modulo this."""
 
-_DTYPES = {"f32": "float32", "f16": "float16", "i64": "int64", "i32": "int32", "u8": "uint8", "bool": "bool"}
 _SMALL = {"u8": 256, "bool": 2}
 _FEW = 100
 
@@ -88,9 +88,7 @@ class RandomPayloads:
     def request(self, payload: int, dims: tuple[int, ...]) -> dict[str, NDArray[Any]]:
         """Inputs of one request at its true dims, batch axis of length 1."""
         generator = np.random.default_rng((self._seed, payload, *dims))
-        return {
-            spec.name: _random(generator, spec, shape_of(spec, self._dim_names, dims)) for spec in self._model.inputs
-        }
+        return {spec.name: _random(generator, spec, _shape(spec, self._dim_names, dims)) for spec in self._model.inputs}
 
 
 class BankPayloads:
@@ -116,29 +114,25 @@ class BankPayloads:
 
     def _array(self, spec: InputSpec, key: str, dims: tuple[int, ...]) -> NDArray[Any]:
         raw = self._file.array(f"{spec.name}/{key}")
-        shape = shape_of(spec, self._dim_names, dims)
+        shape = _shape(spec, self._dim_names, dims)
         try:
-            full = np.broadcast_to(raw, shape)
+            return filled(raw, spec, shape, self._spec.scale, self._spec.offset)
         except ValueError as error:
             raise DataError(
                 f"array {spec.name}/{key} has shape {list(raw.shape)}, the request needs {list(shape)}",
                 where=f"{self._path}; workload.payload.bank",
                 fix="read the workload again with this bank",
             ) from error
-        if self._spec.scale == 1.0 and self._spec.offset == 0.0:
-            return full.astype(_DTYPES[spec.dtype])
-        scaled = full.astype(np.float64) * self._spec.scale + self._spec.offset
-        return scaled.astype(_DTYPES[spec.dtype])
 
 
-def shape_of(spec: InputSpec, dim_names: tuple[str, ...], dims: tuple[int, ...]) -> tuple[int, ...]:
+def _shape(spec: InputSpec, dim_names: tuple[str, ...], dims: tuple[int, ...]) -> tuple[int, ...]:
     """The shape of one input of one request: named dims replaced by ``dims``, the batch axis by 1."""
     sizes = {BATCH: 1, **dict(zip(dim_names, dims, strict=True))}
-    return tuple(sizes[size] if isinstance(size, str) else size for size in spec.shape)
+    return shape_of(spec, sizes)
 
 
 def _random(generator: np.random.Generator, spec: InputSpec, shape: tuple[int, ...]) -> NDArray[Any]:
-    dtype = _DTYPES[spec.dtype]
+    dtype = DTYPES[spec.dtype]
     if spec.dtype in ("f32", "f16"):
         return generator.random(shape, dtype=np.float32).astype(dtype)
     return generator.integers(0, _SMALL.get(spec.dtype, _FEW), size=shape).astype(dtype)

@@ -5,12 +5,12 @@ Every function is deterministic and leaves its argument as it was, so the way ba
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
 from trimtab.domain.noun import EntryId, Executed
-from trimtab.domain.plan import BatchPolicy, CompileSpec, Entry, Optimisation, Plan
+from trimtab.domain.plan import BatchPolicy, CompileSpec, Entry, Optimisation, Plan, Precision, kind_of_option
 from trimtab.domain.verdict import Role
 
 NO_CHANGE = "no-change"
@@ -83,12 +83,19 @@ def optimise(plan: Plan, level: Optimisation) -> Plan:
     return replace(plan, compile=replace(plan.compile, optimisation=level))
 
 
+def recast(plan: Plan, precision: Precision, options: Mapping[str, str]) -> Plan:
+    """The same entries compiled in another precision; ``options`` say how it is made, and replace those that did."""
+    kept = {name: value for name, value in plan.compile.options.items() if kind_of_option(name) != "precision"}
+    return replace(plan, compile=replace(plan.compile, precision=precision, options={**kept, **options}))
+
+
 def changed(baseline: Plan, plan: Plan) -> tuple[str, ...]:
     """The kinds of change between two plans. Warming new entries belongs to ``entries``, admitting larger batches to
-    ``batch``, a backend's own options to ``backend``."""
+    ``batch``, a backend's own options to what they change (``domain.plan.kind_of_option``)."""
     was, now = baseline.compile, plan.compile
     before, after = baseline.serve, plan.serve
     entries = _shapes(was) != _shapes(now)
+    options = _options(was, now)
     tests = {
         "entries": entries,
         "warm": before.warm != after.warm and not entries,
@@ -96,11 +103,19 @@ def changed(baseline: Plan, plan: Plan) -> tuple[str, ...]:
         "order": before.order != after.order,
         "placement": before.placement != after.placement,
         "workers": (before.workers, before.threads) != (after.workers, after.threads),
-        "optimisation": was.optimisation != now.optimisation,
-        "backend": (was.backend, was.options) != (now.backend, now.options),
-        "precision": was.precision != now.precision,
+        "optimisation": was.optimisation != now.optimisation or "optimisation" in options,
+        "backend": was.backend != now.backend or "backend" in options,
+        "precision": was.precision != now.precision or "precision" in options,
     }
     return tuple(kind for kind, differs in tests.items() if differs)
+
+
+def _options(was: CompileSpec, now: CompileSpec) -> set[str]:
+    """What the options that differ change. Those of another backend are other words, and part of changing it."""
+    if was.backend != now.backend:
+        return set()
+    names = was.options.keys() | now.options.keys()
+    return {kind_of_option(name) for name in names if was.options.get(name) != now.options.get(name)}
 
 
 def _shapes(spec: CompileSpec) -> tuple[object, ...]:

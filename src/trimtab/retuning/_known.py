@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +43,7 @@ class Known:
 
     ``dims`` int64[n, k] of the tune slice · ``seen`` shapes the baseline executed there · ``predictor`` of the baseline
     · ``profiles`` known so far · ``cost`` ms of one request in a bucket that ends at a value (None: no refit) ·
-    ``no_levels`` says why the baseline's backend has no graph-optimisation levels (empty: it has).
+    ``unable``: ability that the baseline's backend lacks -> why; what is not listed it has.
     """
 
     dims: NDArray[np.int64]
@@ -51,4 +51,4 @@ class Known:
     predictor: Predictor
     profiles: tuple[CompileProfile, ...] = ()
     cost: Callable[[int], float] | None = None
-    no_levels: str = ""
+    unable: Mapping[str, str] = field(default_factory=dict)

@@ -17,7 +17,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from trimtab.domain.noun import Executed
-from trimtab.domain.plan import BatchPolicy, Optimisation, Plan
+from trimtab.domain.plan import PRECISIONS, BatchPolicy, Optimisation, Plan
 from trimtab.domain.profile import CompileProfile
 from trimtab.domain.study import Study
 from trimtab.domain.verdict import Move, Rejected
@@ -25,8 +25,10 @@ from trimtab.retuning._change import NO_CHANGE, OWNER, changed, optimise, rank, 
 from trimtab.retuning._collector import Collector
 from trimtab.retuning._fits import bucket_fits
 from trimtab.retuning._known import Known, Seen, seen_shapes
+from trimtab.retuning._precisions import QUANTISE, WAYS, precision_moves
 
 __all__ = [
+    "ABILITIES",
     "NO_CHANGE",
     "Known",
     "Options",
@@ -41,6 +43,10 @@ __all__ = [
     "seen_shapes",
     "warm_up",
 ]
+
+LEVELS = "graph-optimisation levels"
+ABILITIES = (LEVELS, *(f"precision {name}" for name in PRECISIONS), *(f"{QUANTISE} {way}" for way in WAYS))
+"""What moves ask of a backend, in the words of its abilities."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +78,7 @@ def enumerate_moves(study: Study, known: Known) -> Options:
     bucket_fits(found)
     _backends(found)
     _optimisations(found)
+    precision_moves(found)
     ordered = sorted(found.moves, key=lambda move: move.size)
     return Options(tuple(ordered), tuple(found.refused))
 
@@ -218,8 +225,8 @@ def _optimisations(found: Collector) -> None:
         if level == base.compile.optimisation:
             found.refuse(name, sentence, "it is the baseline's level")
             continue
-        if found.known.no_levels:
-            found.refuse(name, sentence, f"{base.compile.backend}: {found.known.no_levels}")
+        if LEVELS in found.known.unable:
+            found.refuse(name, sentence, f"{base.compile.backend}: {found.known.unable[LEVELS]}")
             continue
         move = Move(
             kind="optimisation",
