@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import NamedTuple
 
 from trimtab.domain.ports import Backend, BackendFactory, BackendInfo
-from trimtab.errors import MissingTool, UsageError
+from trimtab.errors import MissingTool, ModelError, UsageError
 
 
 class Network(NamedTuple):
@@ -57,6 +57,12 @@ def info(name: str) -> BackendInfo:
 
 def describe(path: str) -> Network:
     """What an ONNX file says of its inputs and outputs. ModelError if it is not one, MissingTool without ``onnx``."""
+    if path.endswith(".pt2"):
+        raise ModelError(
+            "only ONNX networks can be described; this is an exported torch program",
+            where=path,
+            fix="draft the study from its ONNX twin, or write it by hand with model.torch instead of model.path",
+        )
     if importlib.util.find_spec("onnx") is None:
         raise MissingTool("onnx is not installed", where=path, fix="pip install 'trimtab[onnx]'")
     from trimtab.backends import _onnx
@@ -80,7 +86,14 @@ def _module(name: str) -> ModuleType:
 
 
 def _missing(module: ModuleType) -> list[str]:
-    return [package for package in module.PACKAGES if importlib.util.find_spec(package) is None]
+    return [package for package in module.PACKAGES if not _installed(package)]
+
+
+def _installed(package: str) -> bool:
+    try:
+        return importlib.util.find_spec(package) is not None
+    except ModuleNotFoundError:  # not even the package that it is in
+        return False
 
 
 def _not_installed(packages: list[str]) -> str:

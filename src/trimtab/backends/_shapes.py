@@ -140,7 +140,13 @@ def check_outputs(model: ModelFile, found: Iterable[str]) -> None:
 
 
 def check_file(model: ModelFile) -> None:
-    """Raise ModelError where the network's file is missing or empty."""
+    """Raise ModelError where the study names no such network, or its file is missing or empty."""
+    if not model.path:
+        raise ModelError(
+            "the study names no network that this runtime reads",
+            where="model.path",
+            fix="export it to ONNX and give path",
+        )
     path = Path(model.path)
     if not path.is_file():
         raise ModelError("the network's file does not exist", where=model.path, fix="correct model.path in the study")

@@ -80,7 +80,7 @@ class NullBackend:
         return NullEntry(model, entry, times, pause, rules)
 
 
-class NullEntry:
+class NullEntry(CompiledEntry):
     """Holds what a run takes and what goes wrong, and which shapes it has run."""
 
     def __init__(

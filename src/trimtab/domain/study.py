@@ -205,6 +205,27 @@ class Guard(Noun, frozen=True, kw_only=True):
     slice: str = "held-out"
 
 
+ConditionKind = Literal[
+    "higher load",
+    "one core less",
+    "CPU neighbour",
+    "memory neighbour",
+    "cold start",
+    "drifted shapes",
+    "later traffic",
+]
+
+
+class Condition(Noun, frozen=True, kw_only=True):
+    """What both plans must also be replayed under. ``factor`` = how much denser the arrivals of "higher load" are.
+
+    Each costs as many replays as the held-out slice itself.
+    """
+
+    kind: ConditionKind
+    factor: Annotated[float, Meta(gt=1)] = 1.2
+
+
 class Seeds(Noun, frozen=True, kw_only=True):
     """One named seed for each source of randomness."""
 
@@ -251,6 +272,7 @@ class Study(Noun, frozen=True, kw_only=True):
     candidates: tuple[Plan, ...] = ()
     space: Space = Space()
     guards: tuple[Guard, ...] = ()
+    conditions: tuple[Condition, ...] = ()
     seeds: Seeds = Seeds()
     budget: Budget = Budget()
     signoff: SignOff = SignOff()

@@ -75,15 +75,27 @@ SAMPLE_COLUMNS: dict[str, str] = {
     "rss_bytes": "int64",  # our processes together
 }
 
-MARK_KINDS = ("worker-up", "worker-down", "entry-ready", "entry-failed", "pace", "warm-up", "stopped")
+MARK_KINDS = (
+    "worker-up",
+    "worker-down",
+    "entry-ready",
+    "entry-failed",
+    "pace",
+    "warm-up",
+    "stopped",
+    "compile",
+    "recompile",
+    "eager",
+)
+"""The last three: somewhere between ``t`` and ``end``, which are those of the batch."""
 MARK_COLUMNS: dict[str, str] = {
     "t": "int64",
     "end": "int64",
     "kind": "int8",  # into MARK_KINDS
     "worker": "int32",
-    "value": "float64",  # pace: compute pace ns; else nan
-    "value2": "float64",  # pace: stream pace ns; else nan
-    "detail": "int32",  # into Trace.details (entry id, message); NEVER = none
+    "value": "float64",  # pace: compute pace ns; compile events: what it took, ns; else nan
+    "value2": "float64",  # pace: stream pace ns; compile events: the batch in which it was; else nan
+    "detail": "int32",  # into Trace.details (entry id, message, reason); NEVER = none
 }
 
 
