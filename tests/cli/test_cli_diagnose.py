@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,9 @@ def table(tmp_path: Path) -> Path:
 def test_the_json(table: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["diagnose", str(table), "--column", "latency_ms=total", "--sla", "p95=20ms", "--json"]) == 0
     found = json.loads(capfd.readouterr().out)
-    assert list(found) == ["classes", "missing", "next_measurement", "read"]
+    assert list(found) == ["classes", "missing", "next_measurement", "failures", "tail", "read"]
+    assert {one["id"]: one["value"] for one in found["tail"]}["diagnose.p95"] == 60.0
+    assert found["failures"] == ""
     assert list(found["classes"][0]) == ["class", "share", "interval", "owner", "evidence", "ruled_out"]
     assert found["classes"][0]["class"] == "cold-shape"
     assert (found["read"]["used"], found["read"]["columns"]["latency"]) == (300, "total")
@@ -40,6 +43,21 @@ def test_what_people_read(table: Path, capfd: pytest.CaptureFixture[str]) -> Non
                  "next measurement: ", "uses the recorded stages, not a re-run", "300 of 300 rows used"):  # fmt: skip
         assert line in out
     assert "mean latency" not in out
+
+
+def test_a_percentile_among_the_failed_says_what_failed(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "lossy.csv"
+    rows = [f"{i / 10},5,{'oom' if i % 10 == 0 else 'crash' if i % 50 == 1 else 'ok'}" for i in range(300)]
+    path.write_text("\n".join(["start_s,latency_ms,ok", *rows]))
+    assert main(["diagnose", str(path), "--sla", "p95=20ms"]) == 0
+    out = " ".join(capfd.readouterr().out.split())
+    assert not re.search(r"\binf\b", out)
+    assert "failures: 36 of 300 requests failed (12.0 %): 30 out-of-memory (at 0 to 29 s), 6 crash (at 0.1 to " in out
+    assert "p95 among the failed p95 falls among 36 failed requests (30 out-of-memory, 6 crash)" in out
+    assert main(["diagnose", str(path), "--sla", "p95=20ms", "--json"]) == 0
+    found = json.loads(capfd.readouterr().out)
+    assert found["failures"].startswith("36 of 300 requests failed (12.0 %)")
+    assert [one["class"] for one in found["classes"]] == ["memory-limit"]
 
 
 @pytest.mark.parametrize(

@@ -110,6 +110,7 @@ def test_the_json_has_the_agreed_shape() -> None:
         ),
         "missing": (),
         "next_measurement": "",
+        "failures": "",
     }
 
 
@@ -217,7 +218,7 @@ def test_precision_is_judged_by_what_was_executed_and_by_quality(known: dict[str
     ids=["most", "half", "some", "none"],
 )
 def test_a_fallback_without_a_promise_owns_the_time_that_it_took(of_unprofiled: float | None, share: float) -> None:
-    """No profile covers it, so its time is no premium; where most of the unprofiled time is the fallback's, it is its."""
+    """No profile covers it, so its time is no premium; where most of the unprofiled time is its own, it owns it."""
     effects = {"premium": Effect(0.05, -0.1, 0.2), "unprofiled": SURE}
     known = Facts(effects=effects, fallback=0.2, fallback_time=of_unprofiled)
     found = next(one for one in suspects(known) if one.id == "mapping-fallback")

@@ -72,8 +72,9 @@ def test_pace_is_the_median_over_the_reference_of_its_own_core() -> None:
 
 def envelope_with(*pace: Pace) -> Envelope:
     unsaid = dict.fromkeys(
-        ("host", "kernel", "cpu_model", "microcode", "firmware", "governor", "power_profile", "virtualisation", "cgroup",
-         "huge_pages", "clock_source", "compiler", "python"), "",
+        ("host", "kernel", "cpu_model", "microcode", "firmware", "governor", "power_profile", "virtualisation",
+         "cgroup", "huge_pages", "clock_source", "compiler", "python"),
+        "",
     )  # fmt: skip
     return Envelope(
         **unsaid, cpu_flags=(), cores_online=2, cores_allowed=(0, 1), quota_cores=None, memory_bytes=2**30,

@@ -98,8 +98,10 @@ class Named(Noun, frozen=True, kw_only=True):
 
 class Diagnosis(Noun, frozen=True, kw_only=True):
     """The leading class first. ``missing`` lists the evidence that would decide more, ``next_measurement`` how to get
-    the first of it; both are empty where nothing is missing."""
+    the first of it; both are empty where nothing is missing. ``failures`` says how many requests failed, of which kinds
+    and where, and comes before any class; empty where none did."""
 
     classes: tuple[Named, ...]
     missing: tuple[str, ...] = ()
     next_measurement: str = ""
+    failures: str = ""

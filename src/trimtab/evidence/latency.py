@@ -32,6 +32,8 @@ from trimtab.evidence.stats.floor import Floor, aa_floor
 from trimtab.evidence.stats.quantiles import Floats, effective_samples, order_ranks, quantile, tail_text
 
 PERCENTILES: dict[str, float] = {"p50": 0.50, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
+PRIMARY_TAILS: dict[str, str] = {"p50": "p95", "p95": "p95", "p99": "p99", "goodput": "p95"}
+"""The tail that a diagnosis looks at, by primary metric."""
 MIN_REPLAYS = 5
 
 

@@ -31,7 +31,7 @@ def executed(profiles: Sequence[CompileProfile]) -> dict[str, float]:
 
 
 def executed_share(profiles: Sequence[CompileProfile], precision: str) -> float | None:
-    """Share of profiled time that ran in ``precision``; None where it is unknown or nothing (``default``) is declared."""
+    """Share of profiled time that ran in ``precision``; None where it is unknown, or ``default``: nothing declared."""
     shares = executed(profiles)
     return shares.get(precision, 0.0) if shares and precision != "default" else None
 

@@ -2,6 +2,8 @@
 
 Order of decision
 -----------------
+0. Failures are told before any class. Where the run misses its bound and nothing of the tail is proven, they stand
+   before a defect, too: a percentile that falls among failed requests has no cause among the latencies of the others.
 1. Validity gates. A late generator or a run cut short: ``invalid-measurement``. Too few requests, or none that ended
    well: ``insufficient-evidence``.
 2. A defect that no latency shows (a precision that was declared and not executed, quality below its floor) is named
@@ -32,6 +34,7 @@ from trimtab.evidence.figures import percent
 
 SAME_FACTOR = 0.15
 INVALID_GATES = ("load-generator", "complete")
+WHY_FAILED = "why requests failed: the marks and messages of the run, or of the system that was recorded"
 
 
 class Effect(msgspec.Struct, frozen=True):
@@ -82,7 +85,8 @@ class Case(msgspec.Struct, frozen=True):
     """All that a diagnosis decides from. ``met`` / ``fits`` None = unknown (no SLA; no reference to score against).
 
     ``defects`` are suspects that are named on their evidence alone, whatever their share of the tail. ``standard`` is
-    what ``met`` says of.
+    what ``met`` says of. ``failures`` tells which requests failed (empty: none); ``lost`` = the primary percentile
+    falls among these.
     """
 
     gates: tuple[Gate, ...]
@@ -92,10 +96,16 @@ class Case(msgspec.Struct, frozen=True):
     shift: Shift | None = None
     defects: tuple[Suspect, ...] = ()
     standard: str = "the SLA"
+    failures: str = ""
+    lost: bool = False
 
 
 def classify(case: Case) -> Diagnosis:
     """The diagnosis of one run, by the order of decision above."""
+    return msgspec.structs.replace(_decided(case), failures=case.failures)
+
+
+def _decided(case: Case) -> Diagnosis:
     refused = [gate for gate in case.gates if gate.decides and not gate.passed]
     if refused:
         return _refused(refused)
@@ -116,6 +126,8 @@ def _causes(case: Case, defects: tuple[Named, ...]) -> Diagnosis:
     """Steps 5 and 6: what is proven, else healthy or insufficient evidence."""
     leaders = _leaders(case.suspects)
     missing = _missing((*case.suspects, *case.defects), case.gates)
+    if case.failures and case.met is not True and not leaders:
+        return _with(_alone("insufficient-evidence", _unexplained(case)), defects, (WHY_FAILED, *missing))
     if leaders or defects:
         return _diagnosis(tuple(_named(suspect, case.suspects) for suspect in leaders) + defects, missing)
     if case.met and case.fits is not False:
@@ -183,6 +195,12 @@ def _near(suspects: Sequence[Suspect]) -> tuple[str, ...]:
             why = why or "its interval reaches 0, or there is none"
         lines.append(f"{suspect.id} ({percent(suspect.effect.share)}): {why or 'no evidence beside the share'}")
     return tuple(lines[:3])
+
+
+def _unexplained(case: Case) -> tuple[str, ...]:
+    """What stands in the place of a class where requests failed and nothing else is proven."""
+    lost = ("the percentile falls among failed requests: the latencies of the others do not explain it",)
+    return lost if case.lost else ("no cause of the tail is proven, and requests failed", *_near(case.suspects))
 
 
 def _missing(suspects: Sequence[Suspect], gates: Sequence[Gate]) -> tuple[str, ...]:

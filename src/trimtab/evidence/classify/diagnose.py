@@ -15,11 +15,12 @@ from trimtab.domain.study import Sla
 from trimtab.domain.trace import Trace
 from trimtab.domain.verdict import ROLE_TITLES
 from trimtab.evidence._latency_tables import table
+from trimtab.evidence.classify import failures
 from trimtab.evidence.classify.classes import Case, Shift, classify
 from trimtab.evidence.classify.gates import gates
 from trimtab.evidence.classify.symptoms import Facts, defects, suspects
 from trimtab.evidence.figures import percent, series
-from trimtab.evidence.latency import latencies, metric_value
+from trimtab.evidence.latency import PERCENTILES, PRIMARY_TAILS, latencies, metric_value
 from trimtab.evidence.score.interpret import PROMISE_TOLERANCE, TOLERANCE, low
 
 ACCURACIES = {"score.mapping_accuracy": TOLERANCE, "score.promise_accuracy_warm": PROMISE_TOLERANCE}
@@ -37,6 +38,8 @@ def diagnose(
         suspects=suspects(facts),
         shift=shift,
         defects=defects(facts),
+        failures=failures.sentence(trace),
+        lost=failures.own(trace, PERCENTILES[PRIMARY_TAILS[sla.metric]]),
     )
     return classify(case)
 
@@ -58,8 +61,9 @@ def fits(figures: Mapping[str, Figure]) -> bool | None:
 
 
 def told(diagnosis: Diagnosis, artifact: str) -> tuple[tuple[Finding, ...], Series]:
-    """The diagnosis as sentences, leading class first, and as the series ``attribute.classes``."""
-    said = []
+    """The diagnosis as sentences, what failed and then the leading class first, and as the series
+    ``attribute.classes``, whose note says what failed."""
+    said = [Finding(text=f"{diagnosis.failures}.", owner="runtime")] if diagnosis.failures else []
     for number, one in enumerate(diagnosis.classes):
         share = "" if one.share is None else f" ({percent(one.share)} of what removing every cause would change)"
         lead = "Class" if number == 0 else "Beside it"
@@ -80,4 +84,4 @@ def told(diagnosis: Diagnosis, artifact: str) -> tuple[tuple[Finding, ...], Seri
         }
         for one in diagnosis.classes
     ]
-    return tuple(said), series("attribute.classes", table(rows), {"share": "share"}, artifact)
+    return tuple(said), series("attribute.classes", table(rows), {"share": "share"}, artifact, note=diagnosis.failures)

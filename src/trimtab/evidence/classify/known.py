@@ -21,13 +21,14 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     ``load`` = useful work over the workers' time while requests were scheduled. ``fallback_time`` = share of the run
     time without a promise that fallback batches took.
 
+    ``failed_by_memory`` = the primary percentile falls among failed requests, and most of these ran out of memory.
+
     Known of imported tables only: ``peak_growth`` and ``saved`` = peak memory over the baseline's, and the share of its
     run time that is saved; ``stall`` = share of run time neither on a core nor waiting for one; ``steps`` = whether run
     times stand at multiples of 100 ms; ``quota`` = cores' worth of it; ``launch``, ``launch_small``, ``launch_large`` =
     launches' share of run time, over all and at small and large shapes; ``own_work`` = own useful work's share of the
     tail and ``own_alone`` its percentile over the standard; ``ceiling`` = share of the machine's; ``idle_cpu`` = cores
-    busy while nothing runs; ``failed_by_memory`` = the primary percentile falls among requests that ran out of memory;
-    ``standard`` = what ``alone`` is held against.
+    busy while nothing runs; ``standard`` = what ``alone`` is held against.
     """
 
     effects: Mapping[str, Effect]

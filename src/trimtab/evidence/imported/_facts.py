@@ -16,6 +16,7 @@ from trimtab.domain.events import ERROR_KINDS
 from trimtab.domain.imported import Imported
 from trimtab.domain.noun import NEVER
 from trimtab.domain.route import ROUTE_KINDS
+from trimtab.evidence.classify import failures
 from trimtab.evidence.classify.classes import Effect
 from trimtab.evidence.classify.known import Facts
 from trimtab.evidence.imported._baseline import FIFTH, Side, against, by_volume, premium
@@ -81,7 +82,7 @@ def gather(
         small_excess=small,
         peak=_peak(given, side),
         out_of_memory=_out_of_memory(table),
-        failed_by_memory=_failed_by_memory(table, found, q),
+        failed_by_memory=failures.own(table.trace, q) and failures.mostly(table.trace, "out-of-memory"),
         declared=side.texts.get("declared", ""),
         executed=executed,
         executed_in=executed_in,
@@ -207,13 +208,6 @@ def _out_of_memory(table: Imported) -> int | None:
     error = table.trace.requests["error"]
     count = int((error == ERROR_KINDS.index("out-of-memory")).sum())
     return count or None
-
-
-def _failed_by_memory(table: Imported, found: Removals, q: float) -> bool:
-    error = table.trace.requests["error"]
-    failed = np.isinf(found.observed)
-    memory = int((error == ERROR_KINDS.index("out-of-memory")).sum())
-    return math.isinf(quantile(found.observed, q)) and memory * 2 > int(failed.sum())
 
 
 def _executed(side: Side) -> tuple[float | None, str]:

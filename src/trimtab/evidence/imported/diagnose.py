@@ -21,7 +21,7 @@ from trimtab.domain.figure import Finding, Findings
 from trimtab.domain.imported import Imported, ReadReport
 from trimtab.domain.score import Diagnosis
 from trimtab.domain.study import Sla
-from trimtab.evidence.analysis import PRIMARY_TAILS
+from trimtab.evidence.classify import failures
 from trimtab.evidence.classify.classes import Case, Shift, Suspect, classify, whole_shift
 from trimtab.evidence.classify.diagnose import told
 from trimtab.evidence.classify.symptoms import Facts, defects, suspects
@@ -31,8 +31,8 @@ from trimtab.evidence.imported._facts import PADDED, gather
 from trimtab.evidence.imported._gates import gates
 from trimtab.evidence.imported._removals import REMOVABLE_STAGES, Removals, effects, removals
 from trimtab.evidence.imported.recorded import Calls, calls
-from trimtab.evidence.latency import PERCENTILES
-from trimtab.evidence.stats.quantiles import Floats, effective_samples, needed_effective, quantile, tail_text
+from trimtab.evidence.latency import PERCENTILES, PRIMARY_TAILS
+from trimtab.evidence.stats.quantiles import Floats, effective_samples, needed_effective, quantile
 
 UNUSUAL = 2.0
 WORSE = 1.10
@@ -86,10 +86,12 @@ def diagnose(
         shift=_shift(found, baseline, before, facts),
         defects=_defects(facts, found, named, met),
         standard=standard,
+        failures=failures.sentence(table.trace),
+        lost=failures.own(table.trace, q),
     )
     refused = any(gate.decides and not gate.passed for gate in checked)
     diagnosis = _with_missing(classify(case), () if refused else _missing(found, facts, case))
-    return Reading(diagnosis, _tail(table, found, diagnosis, sla), _notes(given, found, baseline, standard, sla))
+    return Reading(diagnosis, _tail(table, found, diagnosis), _notes(given, found, baseline, standard, sla))
 
 
 def _side(table: Imported, baseline: Imported | None, numbers: Mapping[str, float], texts: Mapping[str, str]) -> Side:
@@ -228,18 +230,19 @@ def _with_missing(found: Diagnosis, more: tuple[str, ...]) -> Diagnosis:
     return msgspec.structs.replace(found, missing=missing, next_measurement=following)
 
 
-def _tail(table: Imported, found: Removals, diagnosis: Diagnosis, sla: Sla | None) -> Findings:
+def _tail(table: Imported, found: Removals, diagnosis: Diagnosis) -> Findings:
     """p50, p95, p99 over all requests, and what the p95 set is made of."""
     desk = Desk("diagnose", "this table", table.trace.run.id)
     seconds, given = found.observed / 1e9, found.given
-    deadline = None if sla is None else sla.deadline_ms
+    lost = failures.kinds(table.trace)
+    told_lost = f"{sum(lost.values())} failed requests ({', '.join(f'{count} {kind}' for kind, count in lost.items())})"
     for name in ("p50", "p95", "p99"):
         worth = effective_samples(seconds, PERCENTILES[name])
         value = quantile(seconds, PERCENTILES[name])
         few = worth.samples < worth.needed
         note = f"needs at least {worth.needed} requests" if few else "" if worth.enough else "indicative only"
         if math.isinf(value):
-            note = "; ".join(part for part in (tail_text(seconds, PERCENTILES[name], deadline), note) if part)
+            note = "; ".join(part for part in (f"{name} falls among {told_lost}", note) if part)
         desk.add(name, None if few else value * 1e3, "ms", seconds.size, effective=worth.effective, note=note)
     desk.add("failed", float(np.isinf(seconds).sum()), "requests", seconds.size, note="each counts as +infinity")
     if given.latency.size:

@@ -10,7 +10,7 @@ from trimtab.report.palette import cause, cause_look
 
 
 def blocks(book: Book) -> tuple[Block, ...]:
-    """The stored classification, leading class first."""
+    """What failed, then the stored classification, leading class first."""
     series = book.series("attribute.classes", "classify.classes")
     if series is None:
         return ()
@@ -26,7 +26,8 @@ def blocks(book: Book) -> tuple[Block, ...]:
     made = tuple(_row(row, to, strong=at == 0) for at, row in enumerate(rows))
     out = list(dict.fromkeys(str(row["ruled_out"]) for row in rows if row.get("ruled_out")))
     told: tuple[Block, ...] = (Prose(paragraphs=(("Ruled out:", words.ended("; ".join(out))),)),) if out else ()
-    return (Grid(columns=columns, rows=made, title="Classification"), *told)
+    failed: tuple[Block, ...] = (Prose(paragraphs=(("", words.ended(series.note)),)),) if series.note else ()
+    return (*failed, Grid(columns=columns, rows=made, title="Classification"), *told)
 
 
 def _row(row: Values, to: Scale, *, strong: bool) -> Row:

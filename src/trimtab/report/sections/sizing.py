@@ -33,14 +33,24 @@ def _heading(book: Book) -> str:
     needed = book.figure("retune.cores_needed")
     if needed is None or needed.value is None:
         lacking = book.absent("retune.cores_needed")
-        return words.ended(words.opened(lacking.note)) if lacking and lacking.note else "How many cores this SLA needs."
+        why = lacking.note.partition("; ")[0] if lacking else ""
+        return words.ended(words.opened(why)) or "How many cores this SLA needs."
     verb = "is" if needed.value == 1 else "are"
-    return f"{words.opened(words.many(round(needed.value), 'core'))} {verb} enough for this SLA at this traffic."
+    enough = f"{words.many(round(needed.value), 'core')} {verb} enough for this SLA at this traffic"
+    if _doubt(book):
+        return f"A simulation that misses the replays says that {enough}."
+    return f"{words.opened(enough)}."
+
+
+def _doubt(book: Book) -> str:
+    """Why the simulation behind the answer must not be relied on, as its figure's note says; empty = it may."""
+    needed = book.figure("retune.cores_needed") or book.absent("retune.cores_needed")
+    return needed.note.partition("; ")[2] if needed else ""
 
 
 def _sentence(book: Book) -> str:
     margin, limit = book.figure("retune.cores_margin"), book.figure("retune.load_limit")
-    parts = []
+    parts = [f"Not to be relied on: {_doubt(book)}."] if _doubt(book) else []
     if margin is not None:
         parts.append(f"{words.figure(margin)} of the bound is left.")
     if limit is not None:

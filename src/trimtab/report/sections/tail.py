@@ -88,7 +88,7 @@ def _lost(book: Book, name: str) -> str:
     bound, failed = book.figure(f"tail.{name}.bound"), book.figure(f"tail.{name}.failed_requests")
     if bound is None or failed is None or bound.value != math.inf:
         return ""
-    return f"{words.figure(failed)} of {words.count(failed.samples)} failed"
+    return f"{words.figure(failed)} of {words.count(failed.samples)} requests failed"
 
 
 def _owner(parts: list[Part]) -> Part | None:
