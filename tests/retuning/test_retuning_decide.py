@@ -15,22 +15,25 @@ from trimtab.domain.figure import Interval
 from trimtab.domain.study import SignOff, Sla
 from trimtab.domain.verdict import CellRole, CellStatus, MatrixCell, Move, Proposal
 from trimtab.retuning import findings
-from trimtab.retuning.decide import Case, decide, signoff_text
+from trimtab.retuning._change import SIZE
+from trimtab.retuning.decide import OWN_QUEUE, Case, decide, signoff_text
 
 BASE = study().baseline
-REFIT = Move(
-    kind="refit",
-    sentence="Add entries 640 and 960, and warm both at start.",
+WARM = Move(
+    kind="warm",
+    sentence="Run the 8 shapes with the costliest first runs once at start.",
     owner="runtime",
-    plan=but(BASE, id="refit-2"),
-    size=302,
-    risk="Shapes above 960 still run on a dynamic entry, cold at first.",
+    plan=but(BASE, id="warm-8"),
+    size=108,
+    risk="Shapes that are not on the list stay cold.",
 )
+OTHER = but(WARM, kind="refit")
 NONE = Move(kind="no-change", sentence="Keep plan today as it is.", owner="runtime", plan=BASE, size=0)
 
 
 def cell(role: CellRole, status: CellStatus, metric: str = "p95", part: str = "held-out", **values: Any) -> MatrixCell:
-    facts = {"condition": "normal", "baseline": 412.0, "candidate": 58.0, "change": -0.86, **values}
+    samples = 0 if status == "not-run" else 1500
+    facts = {"condition": "normal", "baseline": 412.0, "candidate": 58.0, "change": -0.86, "samples": samples, **values}
     return MatrixCell(id=f"{role}/{part}/{metric}", slice=part, metric=metric, role=role, status=status, **facts)
 
 
@@ -41,7 +44,7 @@ FAILED = cell("guard", "fail", "p99")
 OPEN = cell("guard", "inconclusive", "p99")
 
 
-def case(*cells: MatrixCell, move: Move = REFIT, **facts: Any) -> Case:
+def case(*cells: MatrixCell, move: Move = WARM, **facts: Any) -> Case:
     return Case(
         move=move,
         baseline="today",
@@ -91,7 +94,20 @@ TABLE: dict[str, tuple[Case, str, str, tuple[str, ...]]] = {
         case(PRIMARY, quality=(but(QUALITY, status="inconclusive"),)),
         "hold", "inconclusive", ("guard/held-out/argmax-agreement",),
     ),
-    "precision changes without quality": (case(PRIMARY, GUARD, changes_precision=True), "hold", "inconclusive", ()),
+    "the replays left it open": (case(move=NONE, undecided="too few requests"), "hold", "inconclusive", ()),
+    "outputs may change and nothing judged them": (case(PRIMARY, GUARD, move=OTHER), "hold", "inconclusive", ()),
+    "outputs may change, quality open": (
+        case(PRIMARY, move=OTHER, quality=(but(QUALITY, status="inconclusive"),)),
+        "hold", "inconclusive", ("guard/held-out/argmax-agreement",),
+    ),
+    "outputs may change and hold their floor": (
+        case(PRIMARY, move=OTHER, quality=(QUALITY,)),
+        "ship", "", ("primary/held-out/p95", "guard/held-out/argmax-agreement"),
+    ),
+    "no network was computed": (case(PRIMARY, GUARD, plumbing="nothing computed"), "hold", "inconclusive", ()),
+    "no network was computed, a guard fails": (
+        case(PRIMARY, FAILED, plumbing="nothing computed"), "hold", "guard-failed", ("guard/held-out/p99",),
+    ),
     "precision changes, executed precision unknown": (
         case(PRIMARY, changes_precision=True, quality=(QUALITY,)), "hold", "inconclusive", (),
     ),
@@ -116,28 +132,43 @@ def test_the_rule(name: str) -> None:
 SENTENCES: dict[str, tuple[Case, str]] = {
     "ship": (
         case(PRIMARY, GUARD, tail=("cold shapes", 0.71)),
-        "Ship: add entries 640 and 960, and warm both at start. On held-out, p95 went from 412 ms to 58 ms "
-        "(−86 %, −88 % to −83 %); that meets the bound of 60 ms. The tail of plan today belongs to cold shapes (71 %).",
+        "Ship: run the 8 shapes with the costliest first runs once at start. On held-out, p95 went from 412 ms to "
+        "58 ms (−86 %, −88 % to −83 %); that meets the bound of 60 ms. The tail of plan today belongs to cold shapes "
+        "(71 %).",
     ),
     "ship, unsigned": (
         case(PRIMARY, signed=("compiler", "runtime")),
-        "Ship, once the observability engineer signs: add entries 640 and 960, and warm both at start. On held-out, "
-        "p95 went from 412 ms to 58 ms (−86 %, −88 % to −83 %); that meets the bound of 60 ms.",
+        "Ship, once the observability engineer signs: run the 8 shapes with the costliest first runs once at start. On "
+        "held-out, p95 went from 412 ms to 58 ms (−86 %, −88 % to −83 %); that meets the bound of 60 ms.",
     ),
     "hold": (
         case(cell("primary", "fail", candidate=410.0, change=-0.005)),
-        "Hold: no benefit above the floor. The move was: add entries 640 and 960, and warm both at start. On held-out, "
-        "p95 went from 412 ms to 410 ms (−0.5 %); that misses the bound of 60 ms.",
+        "Hold: no benefit above the floor. The move was: run the 8 shapes with the costliest first runs once at start. "
+        "On held-out, p95 went from 412 ms to 410 ms (−0.5 %); that misses the bound of 60 ms.",
     ),
     "hold, undecided": (
         case(cell("primary", "inconclusive"), OPEN),
-        "Hold: p95 on held-out and p99 on held-out are undecided. The move was: add entries 640 and 960, and warm both "
-        "at start. On held-out, p95 went from 412 ms to 58 ms (−86 %); that meets the bound of 60 ms.",
+        "Hold: p95 on held-out and p99 on held-out are undecided. The move was: run the 8 shapes with the costliest "
+        "first runs once at start. On held-out, p95 went from 412 ms to 58 ms (−86 %); that meets the bound of 60 ms.",
     ),
     "hold, no move": (case(move=NONE), "Hold: no move gained anything."),
+    "hold, open": (
+        case(move=NONE, undecided="the replays do not decide whether refit-8 gains: too few"),
+        "Hold: the replays do not decide whether refit-8 gains: too few.",
+    ),
+    "hold, outputs unseen": (
+        case(cell("primary", "pass", baseline=None, candidate=None, change=None), move=OTHER),
+        "Hold: it may change outputs and nothing has judged them; a study with real or rendered payloads "
+        "(workload.payload) would. The move was: run the 8 shapes with the costliest first runs once at start.",
+    ),
+    "no network was computed": (
+        case(move=NONE, plumbing="the null backend computes no network"),
+        "Hold: no move gained anything. This proves plumbing only: the null backend computes no network.",
+    ),
     "hold, nothing measured": (
         case(cell("primary", "inconclusive", baseline=None, candidate=None, change=None)),
-        "Hold: p95 on held-out is undecided. The move was: add entries 640 and 960, and warm both at start.",
+        "Hold: p95 on held-out is undecided. The move was: run the 8 shapes with the costliest first runs once at "
+        "start.",
     ),
     "rollback": (
         case(cell("primary", "pass", candidate=float("inf"), change=float("inf")), FAILED, running=True),
@@ -150,13 +181,14 @@ SENTENCES: dict[str, tuple[Case, str]] = {
             cell("informative", "fail", part="stream c1"),
             cell("informative", "inconclusive", part="width 16-99"),
         ),
-        "Ship: add entries 640 and 960, and warm both at start. On held-out, p95 went from 412 ms to 58 ms "
-        "(−86 %, −88 % to −83 %); that meets the bound of 60 ms. Worse: p95 on stream c1. Open: p95 on width 16-99.",
+        "Ship: run the 8 shapes with the costliest first runs once at start. On held-out, p95 went from 412 ms to "
+        "58 ms (−86 %, −88 % to −83 %); that meets the bound of 60 ms. Worse: p95 on stream c1. Open: p95 on width "
+        "16-99.",
     ),
     "judged on goodput": (
         case(cell("primary", "pass", "goodput", baseline=0.90, candidate=0.99, change=0.1)),
-        "Ship: add entries 640 and 960, and warm both at start. On held-out, goodput went from 90 % to 99 % (+10 %); "
-        "the bound is p95 60 ms.",
+        "Ship: run the 8 shapes with the costliest first runs once at start. On held-out, goodput went from 90 % to "
+        "99 % (+10 %); the bound is p95 60 ms.",
     ),
 }
 
@@ -211,7 +243,7 @@ def test_a_verdict_names_scope_gaps_and_risks() -> None:
     )
     assert verdict.not_covered == ("cold start", "widths above 1200")
     assert verdict.risks == (
-        "Shapes above 960 still run on a dynamic entry, cold at first.",
+        "Shapes that are not on the list stay cold.",
         "The bound of 60 ms is still missed.",
         "p95 on stream c1 (normal) is worse: +20 %.",
         "1 informative cell is undecided.",
@@ -220,35 +252,57 @@ def test_a_verdict_names_scope_gaps_and_risks() -> None:
     )
 
 
+def test_what_no_request_was_served_under_is_not_covered() -> None:
+    """No change was chosen: nothing was replayed, and only answers were judged."""
+    nothing = cell("primary", "inconclusive", samples=0)
+    answers = cell("guard", "pass", "argmax-agreement", part="all shapes", samples=24)
+    verdict = decide(case(nothing, cell("informative", "not-run"), move=NONE, quality=(answers,)))
+    assert verdict.scope == ("slices: all shapes", OWN_QUEUE)
+    assert verdict.not_covered == ("normal",)
+
+
+def test_a_verdict_on_the_null_backend_says_what_it_proves() -> None:
+    verdict = decide(case(PRIMARY, plumbing="the null backend computes no network"))
+    assert "This proves plumbing only" in verdict.sentence
+    assert "plumbing only: the null backend computes no network" in verdict.scope
+
+
 STATUS = st.sampled_from(["pass", "fail", "inconclusive", "not-run"])
 
 
 @settings(deadline=None, max_examples=150)
-@given(st.none() | STATUS, st.lists(STATUS, max_size=3), st.lists(STATUS, max_size=2), st.booleans(), st.booleans())
-def test_laws(primary: Any, guards: Any, quality: Any, precision: bool, running: bool) -> None:
+@given(
+    st.none() | STATUS, st.lists(STATUS, max_size=3), st.lists(STATUS, max_size=2), st.sampled_from(sorted(SIZE)),
+    st.booleans(), st.booleans(),
+)  # fmt: skip
+def test_laws(primary: Any, guards: Any, quality: Any, kind: str, null: bool, running: bool) -> None:
     """Ship only if everything that decides passed; roll back only from a failed guard of what is running."""
     cells = [cell("guard", status, f"g{i}") for i, status in enumerate(guards)]
     head = [cell("primary", primary)] if primary else []
     given_ = replace(
-        case(*head, *cells),
+        case(*head, *cells, move=but(WARM, kind=kind)),
         quality=tuple(cell("guard", status, f"q{i}") for i, status in enumerate(quality)),
-        changes_precision=precision,
+        changes_precision=kind == "precision",
         executed={"bf16": 1.0},
+        plumbing="no network" if null else "",
         running=running,
     )
     verdict = decide(given_)
-    all_pass = primary == "pass" and all(s == "pass" for s in (*guards, *quality)) and (not precision or quality)
-    assert (verdict.decision == "ship") == bool(all_pass)
+    seen = bool(quality) or kind in ("warm", "order", "placement", "workers")
+    all_pass = primary == "pass" and all(s == "pass" for s in (*guards, *quality))
+    assert (verdict.decision == "ship") == (all_pass and seen and not null and kind != "no-change")
     assert (verdict.decision == "rollback") == (running and "fail" in (*guards, *quality))
     assert (verdict.reason == "") == (verdict.decision == "ship")
     assert set(verdict.deciding) <= {c.id for c in verdict.cells}
+    covered = next((s.removeprefix("conditions: ") for s in verdict.scope if s.startswith("conditions: ")), "")
+    assert not set(covered.split(", ")) & set(verdict.not_covered)
 
 
 def test_findings_lead_with_the_sentence_and_name_the_way_back() -> None:
     verdict = decide(case(PRIMARY, GUARD))
     figure = findings.cell_figure(PRIMARY, "validate.json")
     proposal = Proposal(
-        move=REFIT, baseline="today", expected=figure, measured=figure, rollback="Go back to plan today.", rejected=()
+        move=WARM, baseline="today", expected=figure, measured=figure, rollback="Go back to plan today.", rejected=()
     )
     found = findings.decide(verdict, proposal)
     assert found.headline == verdict.sentence

@@ -16,7 +16,7 @@ from trimtab.domain.plan import Plan
 from trimtab.domain.profile import CompileOptions, CompileProfile, Inspection, ShapeTiming
 from trimtab.domain.study import Guard, Sla
 from trimtab.domain.trace import RunInfo, Trace
-from trimtab.domain.verdict import Move
+from trimtab.domain.verdict import MatrixCell, Move
 from trimtab.domain.workload import Provenance, Slice, Workload
 from trimtab.errors import RunError
 from trimtab.mapping.cost import CostModel, ProfileService
@@ -32,6 +32,9 @@ SPACE = {
 }
 STUDY = study(space=SPACE)
 SLA = Sla(metric="p95", bound_ms=30.0)
+ANSWERS = MatrixCell(
+    id="guard/quality", slice="all shapes", condition="normal", metric="argmax-agreement", role="guard", status="pass"
+)
 
 
 @cache
@@ -164,13 +167,14 @@ def test_the_chosen_move_is_shipped_from_held_out_replays() -> None:
             cells=matrix.cells,
             sla=SLA,
             signoff=STUDY.signoff,
+            quality=(ANSWERS,),
         )
     )
     assert (verdict.decision, verdict.reason) == ("ship", "")
     assert verdict.sentence.startswith("Ship, once the compiler lead, the runtime lead and the observability engineer")
     rule = rollback.trigger(pair.candidate, SLA, 4)
     assert rule.bound is not None
-    assert rollback.boundary(rule, "today", "runtime").startswith("Go back to plan today when more than ")
+    assert rollback.boundary(rule, "today", "runtime", 50.0).startswith("Go back to plan today when more than ")
 
 
 def test_cores_needed_by_the_real_machine() -> None:

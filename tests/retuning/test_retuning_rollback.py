@@ -41,23 +41,23 @@ def test_false_alarms_are_counted_on_redrawn_healthy_runs() -> None:
 def test_too_little_traffic_sets_no_bound() -> None:
     rule = trigger([np.full(99, 0.02)], SLA, seed=4)
     assert (rule.bound, rule.seen, rule.false_alarms) == (None, 0, None)
-    assert boundary(rule, "today", "runtime") == (
+    assert boundary(rule, "today", "runtime", 50.0) == (
         "No automatic boundary: no replay holds a window of 100 arrivals. "
         "The runtime lead watches it and goes back to plan today by hand."
     )
 
 
 def test_a_window_that_is_late_as_a_whole_sets_no_bound() -> None:
-    text = boundary(trigger([replay([100, 0])], SLA, seed=4), "today", "runtime")
+    text = boundary(trigger([replay([100, 0])], SLA, seed=4), "today", "runtime", 50.0)
     assert text.startswith("No automatic boundary: a healthy window of 100 arrivals was late as a whole.")
 
 
 def test_the_boundary_names_metric_window_bound_plan_and_owner() -> None:
     rule = Trigger(window=100, late_ms=60.0, bound=0.06, seen=42, false_alarms=0.01)
-    assert boundary(rule, "today", "runtime", "A. Lead") == (
+    assert boundary(rule, "today", "runtime", 50.0, "A. Lead") == (
         "Go back to plan today when more than 6 % of requests are later than 60 ms in two windows of 100 arrivals "
-        "running. None of 42 healthy windows passed that share; it would fire falsely in 1 % of such runs. "
-        "Owner: runtime lead (A. Lead)."
+        "running (4 s at 50 requests/s). None of 42 healthy windows passed that share; it would fire falsely in 1 % of "
+        "such runs. Owner: runtime lead (A. Lead)."
     )
 
 
@@ -68,4 +68,5 @@ def test_windows_below_100_arrivals_are_refused() -> None:
 
 def test_how_soon_it_can_fire() -> None:
     rule = Trigger(window=100, late_ms=60.0, bound=0.06, seen=42)
-    assert (rule.soonest(50.0), rule.soonest(0.0)) == (4_000_000_000, None)
+    assert [rule.soonest(rate) for rate in (50.0, 0.0, float("nan"))] == [4_000_000_000, None, None]
+    assert " running. None of 42 " in boundary(rule, "today", "runtime", float("nan"))

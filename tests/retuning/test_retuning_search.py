@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from retuning_cases import noisy, study, trace
 
 from trimtab.domain.plan import Plan
+from trimtab.domain.profile import CompileFailure
 from trimtab.domain.study import Sla
 from trimtab.domain.trace import Trace
 from trimtab.domain.verdict import Move, Rejected
@@ -21,7 +22,7 @@ from trimtab.errors import RunError
 from trimtab.mapping.buckets import compare
 from trimtab.retuning import findings
 from trimtab.retuning.confirm import choose, rejected
-from trimtab.retuning.search import jitter, shortlist, simulate_all
+from trimtab.retuning.search import jitter, not_compiled, shortlist, simulate_all
 
 BASE = study().baseline
 P95 = Sla(metric="p95", bound_ms=60.0)
@@ -89,6 +90,20 @@ def test_a_baseline_that_fails_is_said_in_each_row() -> None:
     assert shortlist(rows, P95, 3) == ()
 
 
+@pytest.mark.parametrize(
+    ("failures", "text"),
+    [
+        ([("to-640", "compiler-error", "no kernel\n  for Conv")],
+         "entry to-640 does not compile (compiler-error): no kernel for Conv"),
+        ([("a", "out-of-memory", "killed"), ("b", "timeout", "")],
+         "entry a does not compile (out-of-memory): killed (1 more entry failed)"),
+        ([("a", "crash", "x" * 500)], f"entry a does not compile (crash): {'x' * 240}…"),
+    ],
+)  # fmt: skip
+def test_what_does_not_compile_keeps_the_compilers_words(failures: list[tuple[str, Any, str]], text: str) -> None:
+    assert not_compiled([CompileFailure(entry=e, kind=k, message=m) for e, k, m in failures]) == text
+
+
 def test_from_failure_into_a_figure_is_a_gain() -> None:
     rows = simulate_all([NONE, WARM], Played({"today": np.inf, "warm": 50}), P95)
     assert [(r.move.plan.id, r.change) for r in rows] == [("warm", -1.0), ("today", 0.0)]
@@ -151,8 +166,9 @@ def test_the_best_wins_where_the_smaller_is_worse() -> None:
 def test_nothing_gains_so_nothing_changes() -> None:
     choice = choose([NONE, WARM, REFIT], measured({"today": 1, "warm": 1, "refit-4": 1.2}), P95, 4)
     assert choice.chosen is NONE
-    assert choice.rows[0].reason == "no move gains more than the floor"
+    assert choice.rows[0].reason == "no move is shown to gain more than the floor"
     assert choice.rows[2].reason.startswith("no gain above the floor of")
+    assert choice.undecided == ""
 
 
 def test_a_crashed_candidate_keeps_its_reason() -> None:
@@ -164,6 +180,33 @@ def test_too_short_replays_choose_nothing_and_say_what_would_do() -> None:
     choice = choose([NONE, WARM], measured({"today": 1, "warm": 0.5}, n=60), P95, 4)
     assert choice.chosen is NONE
     assert "would do" in choice.rows[1].reason
+    assert choice.undecided == f"the replays do not decide whether warm gains: {choice.rows[1].reason}"
+
+
+def test_an_interval_on_both_sides_of_the_floor_decides_nothing() -> None:
+    """Independent latencies with a gain of 3 %: the interval holds 0 and more than the floor."""
+    rng = np.random.default_rng(1)
+    arms = {name: [rng.gamma(2.0, 0.01, 1500) * scale] for name, scale in (("today", 1.0), ("warm", 0.97))}
+    choice = choose([NONE, WARM], lambda m: arms[m.plan.id], P95, 4)
+    assert choice.chosen is NONE
+    assert choice.undecided == (
+        "the replays do not decide whether warm gains: its interval touches 0 (one replay of the baseline, no floor)"
+    )
+
+
+def test_the_best_of_several_open_moves_is_named() -> None:
+    choice = choose([NONE, WARM, REFIT], measured({"today": 1, "warm": 0.9, "refit-4": 0.5}, n=60), P95, 4)
+    assert choice.undecided.startswith("the replays do not decide whether refit-4 (and 1 more) gains: ")
+
+
+def test_a_move_that_is_chosen_leaves_nothing_open() -> None:
+    choice = choose([NONE, WARM, REFIT], measured({"today": 1, "warm": 1, "refit-4": 0.5}), P95, 4)
+    assert (choice.chosen, choice.undecided) == (REFIT, "")
+
+
+def test_a_baseline_without_replays_leaves_every_move_open() -> None:
+    choice = choose([NONE, WARM], measured({"warm": 0.5}), P95, 4)
+    assert choice.undecided == "the replays do not decide whether warm gains: the baseline could not be replayed"
 
 
 def test_a_baseline_that_loses_requests_is_compared_on_goodput() -> None:
@@ -255,6 +298,13 @@ def test_no_gain_is_a_finding_too() -> None:
     rows = simulate_all([NONE], Played({"today": 100}), P95)
     found = findings.retune(P95, rows, choose([NONE], measured({"today": 1}, n=600), P95, 4), [], "retune.json")
     assert found.headline == "No move gains more than the floor on the tune slice."
+
+
+def test_what_the_replays_leave_open_is_the_headline() -> None:
+    rows = simulate_all([NONE, WARM], Played({"today": 100, "warm": 90}), P95)
+    choice = choose([NONE, WARM], measured({"today": 1, "warm": 0.5}, n=60), P95, 4)
+    found = findings.retune(P95, rows, choice, [], "retune.json")
+    assert found.headline.startswith("The replays do not decide whether warm gains: ")
 
 
 def test_the_sweep_stands_beside_the_formulas() -> None:

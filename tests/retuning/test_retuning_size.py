@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
+from dataclasses import replace as fields
 
 import numpy as np
 import pytest
@@ -69,6 +70,14 @@ def test_the_answer_as_a_sentence() -> None:
     assert findings.size_sentence(sizing, P95) == (
         f"3 cores meet p95 <= 60 ms at this traffic (simulated 25 ms), up to {sizing.stops_at:.2f} times the rate."
     )
+
+
+def test_an_answer_from_a_simulation_that_misses_the_replays_carries_it() -> None:
+    sizing = fields(size(BASE, every(10), P95, constant(25), 4, measured=4), doubted="it misses p95 by +40.0 %")
+    said = findings.size_sentence(sizing, P95)
+    assert said.endswith(" times the rate. Not to be relied on: it misses p95 by +40.0 %.")
+    none = fields(size(BASE, every(10), P95, constant(70), 3, measured=2), doubted="it misses")
+    assert findings.size_sentence(none, P95).endswith("(simulated). Not to be relied on: it misses.")
 
 
 def test_no_count_is_enough() -> None:

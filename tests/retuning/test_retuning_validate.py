@@ -154,9 +154,74 @@ def test_a_margin_below_the_floor_is_refused() -> None:
     assert cell.note.startswith("the margin of 0.1 % lies below the floor of ")
 
 
+def test_what_is_clearly_worse_fails_whatever_the_margin() -> None:
+    cell = the(judged(arms(1.5), guard("p50", 1e-6)), "guard/normal/held-out/p50")
+    assert cell.status == "fail"
+
+
 def test_what_is_clearly_better_passes_whatever_the_margin() -> None:
     cell = the(judged(arms(0.5), guard("p95", 1e-6)), "guard/normal/held-out/p95")
     assert cell.status == "pass"
+
+
+def losing(every: int) -> Arms:
+    """The candidate answers alike, but loses one request in ``every``."""
+    lost = tuple(np.where(np.arange(N) % every == 0, np.inf, x) for x in arm(50, 1.0))
+    return Arms("normal", arm(0, 1.0), lost)
+
+
+DEFAULT = "the default margin, a goodput guard in the study sets another"
+
+
+@pytest.mark.parametrize(
+    ("guards", "status", "margin", "whose"),
+    [
+        ([], "fail", 0.01, DEFAULT),
+        ([guard("goodput", 0.05)], "pass", 0.05, "the study's margin"),
+        ([guard("goodput", 0.05, "wide")], "fail", 0.01, DEFAULT),
+    ],
+)
+def test_a_guard_judged_on_goodput_forgives_a_margin_of_goodput(
+    guards: list[Guard], status: str, margin: float, whose: str
+) -> None:
+    """One request in fifty is lost: a p99 guard of 10 % would have forgiven that five times over."""
+    slices = {"held-out": np.arange(N), "wide": np.arange(0, N, 2)}
+    cell = the(judged(losing(50), guard("p99", 0.1), *guards, slices=slices), "guard/normal/held-out/p99")
+    assert (cell.metric, cell.status, cell.margin) == ("goodput", status, margin)
+    assert f"judged on goodput, within {margin * 100:g} % ({whose})" in cell.note
+
+
+def test_the_held_out_margin_of_goodput_stands_for_slices_without_one() -> None:
+    slices = {"held-out": np.arange(N), "wide": np.arange(0, N, 2)}
+    given = judged(losing(50), guard("p99", 0.1, "wide"), guard("goodput", 0.05), slices=slices)
+    assert the(given, "guard/normal/wide/p99").margin == 0.05
+
+
+def thin(scale: float, repeats: int = 80, n: int = 6000) -> Arms:
+    """Latencies that stay for ``repeats`` requests, as in a queue near saturation; replays of a plan differ by 4 %."""
+    level = np.repeat(np.random.default_rng(5).gamma(2.0, 0.01, n // repeats), repeats)
+    return Arms("normal", *(tuple(level * factor * (1 + 0.02 * r) for r in range(3)) for factor in (1.0, scale)))
+
+
+@pytest.mark.parametrize(
+    ("given", "status"),
+    [
+        (thin(1.07), "inconclusive"),
+        (thin(1.03), "pass"),
+        (thin(1.12), "inconclusive"),
+        (thin(1.20), "fail"),
+        (thin(1.07, repeats=1), "pass"),
+        (thin(1.12, repeats=1), "fail"),
+    ],
+    ids=["inside", "surely-inside", "outside", "surely-outside", "inside-seen-well", "outside-seen-well"],
+)
+def test_a_thin_tail_is_decided_by_an_interval_widened_by_the_floor(given: Arms, status: str) -> None:
+    """Every ratio is exact here, so the interval is a point; only the floor of 4 % keeps it from the margin of 10 %."""
+    cell = the(judged(given, guard("p95", 0.10)), "guard/normal/held-out/p95")
+    assert cell.status == status
+    assert cell.floor == pytest.approx(0.04)
+    widened = "the interval (widened by the floor: few effective samples) touches the margin"
+    assert cell.note.startswith(widened) == (status == "inconclusive")
 
 
 def test_guards_share_alpha() -> None:

@@ -11,17 +11,24 @@ from numpy.typing import NDArray
 
 from trimtab.domain.study import Sla
 from trimtab.domain.verdict import CellRole, CellStatus, MatrixCell
+from trimtab.evidence.stats.bootstrap import Comparison
 from trimtab.evidence.stats.floor import Floor
-from trimtab.evidence.stats.quantiles import Floats, effective_samples, requests_needed
+from trimtab.evidence.stats.quantiles import Floats, effective_samples, needed_effective, requests_needed
 from trimtab.retuning import _metric as metric
 from trimtab.retuning.arms import Arms
 
 _HOPELESS = 100  # times the requests at hand: beyond that, no number is worth printing
+_POWER = 0.90  # of the interval: a floor must come out below the margin as well, and both together in 80 %
+_FLOOR_SPREAD = 1.5  # four of five floors lie below so many times the typical one (bench/decisions.py)
 
 
 @dataclass(frozen=True)
 class Weighed:
-    """One cell before its role gives it a status. ``judged`` on a metric that may be goodput instead of ``asked``."""
+    """One cell before its role gives it a status. ``judged`` on a metric that may be goodput instead of ``asked``.
+
+    ``effective`` samples behind the candidate's percentile, over all its replays, and ``weakest`` behind that of the
+    thinnest replay of either arm; ``needed`` for either.
+    """
 
     condition: str
     slice: str
@@ -31,14 +38,17 @@ class Weighed:
     baseline: float | None
     candidate: float | None
     effective: float
+    weakest: float
     needed: int
     problem: str
 
-    def cell(self, role: CellRole, status: CellStatus, note: str, margin: float | None = None) -> MatrixCell:
-        """The cell that this becomes in a role."""
+    def cell(
+        self, role: CellRole, status: CellStatus, note: str, margin: float | None = None, sharing: int = 1
+    ) -> MatrixCell:
+        """The cell that this becomes in a role; ``sharing`` guards share alpha with it."""
         comparison = self.judged.comparison
         change, interval = metric.change(comparison)
-        words = [self.judged.note, note, self.more(margin) if status == "inconclusive" else ""]
+        words = [self.judged.note, note, self.more(margin, sharing) if status == "inconclusive" else ""]
         return MatrixCell(
             id=f"{role}/{self.condition}/{self.slice}/{self.asked}".replace(" ", "-"),
             slice=self.slice,
@@ -60,6 +70,20 @@ class Weighed:
     def limit(self) -> float:
         """The ratio that is better than the baseline by exactly the floor."""
         return metric.worse_by(self.judged.metric, -(self.floor.value or 0.0))
+
+    @property
+    def unsure(self) -> float:
+        """How far beyond its ends the interval may reach, as a share: the floor where a replay's percentile rests on
+        too few effective samples (then the interval is too narrow), else 0."""
+        return (self.floor.value or 0.0) if self.weakest < self.needed else 0.0
+
+    def surely_better_than(self, share: float) -> float:
+        """The ratio that the interval must stay better than, to be sure of "not worse by ``share``"."""
+        return metric.worse_by(self.judged.metric, share) * metric.worse_by(self.judged.metric, -self.unsure)
+
+    def surely_worse_than(self, share: float) -> float:
+        """The ratio that the interval must stay worse than, to be sure of "worse by ``share``"."""
+        return metric.worse_by(self.judged.metric, share) * metric.worse_by(self.judged.metric, self.unsure)
 
     def better(self, ratio: float) -> bool:
         """The whole interval is better than ``ratio``."""
@@ -87,22 +111,30 @@ class Weighed:
             )
         return ""
 
-    def more(self, margin: float | None) -> str:
+    def more(self, margin: float | None, sharing: int = 1) -> str:
         """How many requests a replay would decide an undecided cell; empty where requests are not what is missing."""
         comparison = self.judged.comparison
         if comparison.interval is None or self.floor.provisional or not comparison.value or comparison.value < 0:
             return ""
-        if self.effective < self.needed:
-            wanted: float | None = comparison.samples * self.needed / self.effective if self.effective else None
-        else:
-            target = self.limit if margin is None else metric.worse_by(self.judged.metric, margin)
-            apart = abs(math.log(comparison.value / target)) if target > 0 else 0.0
-            wanted = requests_needed(comparison.samples, comparison.se_log, math.expm1(apart)) if apart else None
+        wanted = self._wanted(comparison, margin, sharing)
         if wanted is None or wanted > _HOPELESS * comparison.samples:
             return "no affordable number of requests decides it"
         if wanted <= comparison.samples:
             return ""
         return f"about {wanted:.0f} requests a replay would decide (now {comparison.samples})"
+
+    def _wanted(self, comparison: Comparison, margin: float | None, sharing: int) -> float | None:
+        """The requests that a percentile needs; then the most of those that tell the ratio seen from the one that
+        decides, that thicken a thin tail, and that bring the floor (it shrinks as 1 / sqrt n) down to the margin."""
+        if self.effective < self.needed:
+            return comparison.samples * self.needed / self.effective if self.effective else None
+        target = self.limit if margin is None else metric.worse_by(self.judged.metric, margin)
+        apart = abs(math.log(comparison.value / target)) if target > 0 and comparison.value else 0.0
+        n, alpha = comparison.samples, 0.05 / sharing
+        told = requests_needed(n, comparison.se_log, math.expm1(apart), _POWER, alpha) if apart else None
+        thin = n * self.needed / self.weakest if self.unsure and self.weakest else 0.0
+        coarse = n * (_FLOOR_SPREAD * (self.floor.value or 0.0) / margin) ** 2 if margin else 0.0
+        return None if told is None else max(told, thin, coarse)
 
 
 @dataclass(frozen=True)
@@ -119,10 +151,11 @@ class Bench:
         if problem or rows is None:
             empty = Floor(None, (), 0, "relative", problem)
             judged = metric.Judged(name, metric.nothing(problem))
-            return Weighed(arms.condition, part, name, judged, empty, None, None, 0.0, 0, problem)
+            return Weighed(arms.condition, part, name, judged, empty, None, None, 0.0, 0.0, 0, problem)
         before, after = [x[rows] for x in arms.baseline], [x[rows] for x in arms.candidate]
         judged = metric.judge(before, after, name, self.sla, self.seed, resamples)
-        effective, needed = self._effective(after, judged.metric)
+        worth = self._worth(after, judged.metric)
+        weakest = min((*worth, *self._worth(before, judged.metric)))
         return Weighed(
             condition=arms.condition,
             slice=part,
@@ -131,8 +164,9 @@ class Bench:
             floor=metric.floor((before, after), judged.metric, self.sla),
             baseline=self._value(before, judged.metric),
             candidate=self._value(after, judged.metric),
-            effective=effective,
-            needed=needed,
+            effective=sum(worth),
+            weakest=weakest,
+            needed=self._needed(judged.metric),
             problem="",
         )
 
@@ -155,9 +189,13 @@ class Bench:
     def _value(self, arm: Sequence[Floats], name: str) -> float | None:
         return metric.value(np.concatenate(arm), name, self.sla) if arm else None
 
-    def _effective(self, arm: Sequence[Floats], name: str) -> tuple[float, int]:
+    def _worth(self, arm: Sequence[Floats], name: str) -> list[float]:
+        """Effective samples behind each replay's percentile; a share needs none."""
         q = metric.QUANTILES.get(name)
         if q is None:
-            return math.inf, 0
-        seen = [effective_samples(metric.settle(replay, self.sla), q) for replay in arm]
-        return sum(one.effective or 0.0 for one in seen), seen[0].needed if seen else 0
+            return [math.inf] * len(arm)
+        return [effective_samples(metric.settle(replay, self.sla), q).effective or 0.0 for replay in arm]
+
+    def _needed(self, name: str) -> int:
+        q = metric.QUANTILES.get(name)
+        return 0 if q is None else needed_effective(q)

@@ -3,7 +3,8 @@
 The short list is replayed on the tune slice, in turn with the baseline. A move *gains* when its whole paired interval
 lies beyond the baseline's own A/A floor. Of the moves that gain, the best is the one with the best value; the smallest
 move whose paired interval against that one does not lie on the worse side of 0 is chosen. Where nothing gains, "no
-change" is: it competes as a move of size 0.
+change" is: it competes as a move of size 0. If then a move's interval reaches both sides of that floor, or there is
+none (too few requests), the replays have not decided: the choice says so, and no verdict may call it "no benefit".
 
 Choosing claims nothing: chosen and runner-up are measured again on held-out traffic. So a provisional floor (fewer than
 three replays) is good enough here, and one replay counts as a floor of 0, said in the reason.
@@ -16,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
@@ -29,6 +31,8 @@ from trimtab.retuning.search import Simulated, simulated_figure, why_not
 
 Replays = Callable[[Move], Sequence[Floats] | str]
 """A move's latencies on the tune slice (seconds, one array a replay, the same arrivals), or why there are none."""
+
+Outcome = Literal["gains", "does not gain", "open"]
 
 
 @dataclass(frozen=True)
@@ -51,11 +55,15 @@ class Confirmed:
 
 @dataclass(frozen=True)
 class Choice:
-    """``chosen`` is "no change" where nothing helps; ``runner_up`` the best of the rest; every row has its reason."""
+    """``chosen`` is "no change" where nothing helps; ``runner_up`` the best of the rest; every row has its reason.
+
+    ``undecided`` says why "no change" was chosen although the replays leave open whether a move gains; else empty.
+    """
 
     chosen: Move
     runner_up: Move | None
     rows: tuple[Confirmed, ...]
+    undecided: str = ""
 
 
 def choose(moves: Sequence[Move], replays: Replays, sla: Sla, seed: int) -> Choice:
@@ -63,14 +71,14 @@ def choose(moves: Sequence[Move], replays: Replays, sla: Sla, seed: int) -> Choi
     if not moves or moves[0].kind != NO_CHANGE:
         raise ValueError("the first move must be the baseline")
     rows = [_confirm(move, moves[0], replays, sla, seed) for move in moves]
-    better = [row for row in rows if _gains(row)]
+    better = [row for row in rows if _outcome(row) == "gains"]
     best = min(better, key=lambda row: row.badness) if better else rows[0]
     level = [row for row in better if row is best or not _worse(row.move, best.move, replays, sla, seed)]
     chosen = min(level, key=lambda row: row.move.size) if level else rows[0]
     explained = tuple(replace(row, reason=_reason(row, chosen, best, better, level)) for row in rows)
     rest = [row for row in rows if not row.failed and row is not chosen and row.move.kind != NO_CHANGE]
     runner = min(rest, key=lambda row: row.badness).move if rest else None
-    return Choice(chosen.move, runner, explained)
+    return Choice(chosen.move, runner, explained, _undecided(explained) if chosen is rows[0] else "")
 
 
 def _confirm(move: Move, baseline: Move, replays: Replays, sla: Sla, seed: int) -> Confirmed:
@@ -88,12 +96,25 @@ def _confirm(move: Move, baseline: Move, replays: Replays, sla: Sla, seed: int) 
     return Confirmed(move, value, badness, judged, metric.floor([theirs], judged.metric, sla).value)
 
 
-def _gains(row: Confirmed) -> bool:
+def _outcome(row: Confirmed) -> Outcome:
+    """Where the whole interval lies against the ratio that is better than the baseline by exactly the floor."""
     if row.judged is None or row.judged.comparison.interval is None:
-        return False
+        return "open"
     name, interval = row.judged.metric, row.judged.comparison.interval
     limit = metric.worse_by(name, -(row.floor or 0.0))
-    return interval.lo > limit if metric.higher_is_better(name) else interval.hi < limit
+    above, below = interval.lo > limit, interval.hi < limit
+    gains, lacks = (above, below) if metric.higher_is_better(name) else (below, above)
+    return "gains" if gains else "does not gain" if lacks else "open"
+
+
+def _undecided(rows: Sequence[Confirmed]) -> str:
+    """What the replays leave open: the best of the open moves, and how many more there are."""
+    tried = [row for row in rows if not row.failed and row.move.kind != NO_CHANGE]
+    left = sorted((row for row in tried if _outcome(row) == "open"), key=lambda row: row.badness)
+    if not left:
+        return ""
+    more = f" (and {len(left) - 1} more)" if len(left) > 1 else ""
+    return f"the replays do not decide whether {left[0].move.plan.id}{more} gains: {left[0].reason}"
 
 
 def _worse(move: Move, best: Move, replays: Replays, sla: Sla, seed: int) -> bool:
@@ -117,7 +138,7 @@ def _reason(
     if row.failed:
         return row.failed
     if row is chosen:
-        return "no move gains more than the floor" if row.move.kind == NO_CHANGE else _chosen(row, best)
+        return "no move is shown to gain more than the floor" if row.move.kind == NO_CHANGE else _chosen(row, best)
     if row.move.kind == NO_CHANGE:
         return f"{chosen.move.plan.id} gains more than the floor"
     if row not in better:
@@ -136,9 +157,8 @@ def _why_no_gain(row: Confirmed) -> str:
         return "the baseline could not be replayed"
     if row.judged.comparison.interval is None:
         return row.judged.comparison.reason
-    if row.floor is None:
-        return "its interval touches 0 (one replay of the baseline, no floor)"
-    return f"no gain above the floor of {row.floor * 100:.1f} %"
+    floor = "0 (one replay of the baseline, no floor)" if row.floor is None else f"the floor of {row.floor * 100:.1f} %"
+    return f"its interval touches {floor}" if _outcome(row) == "open" else f"no gain above {floor}"
 
 
 def rejected(rows: Sequence[Simulated], choice: Choice, sla: Sla, artifact: str) -> tuple[Rejected, ...]:

@@ -3,16 +3,20 @@
 The rule, in this order; the first line that applies decides.
 
 1. The candidate is running and a guard fails: *rollback*.
-2. There is no change to decide on: *hold*, no-benefit.
+2. There is no change to decide on: *hold*; inconclusive where the replays left open whether a move gains, else
+   no-benefit.
 3. A guard fails: *hold*, guard-failed.
 4. The primary cell fails (no benefit above the floor): *hold*, no-benefit.
 5. The primary cell or a guard did not pass, or there is no primary cell: *hold*, inconclusive.
-6. Precision (or sparsity) changes, and no quality cell passed or nobody knows what precision was executed: *hold*,
-   inconclusive (R32).
-7. Else *ship*, with the sign-off that the study asks for.
+6. A backend that computes no network took part: *hold*, inconclusive. Such a verdict proves plumbing only, whatever it
+   is, and says so.
+7. The move may change outputs (all but those in UNTOUCHED: it pads, batches or computes in another way), and no quality
+   cell passed: *hold*, inconclusive. Nobody ships answers that nobody has looked at.
+8. Precision (or sparsity) changes, and nobody knows what precision was executed: *hold*, inconclusive (R32).
+9. Else *ship*, with the sign-off that the study asks for.
 
 Quality cells are guards. Inconclusive is never a pass; informative cells never decide, but those that failed or stayed
-open are named. What was not run is listed: the decision does not hold there.
+open are named. What was not run is listed: the decision does not hold there. A cell without samples covers nothing.
 
 The way back, ``retuning.rollback``, is part of every proposal.
 """
@@ -38,17 +42,23 @@ from trimtab.retuning import _metric as metric
 from trimtab.retuning._change import NO_CHANGE
 
 OWN_QUEUE = "trimtab's own queue and workers: no remote server was driven"
+UNTOUCHED = (NO_CHANGE, "warm", "order", "placement", "workers")
+"""Kinds of change that leave every request with the same program and shapes that it may have had before."""
+UNSEEN = (
+    "it may change outputs and nothing has judged them; a study with real or rendered payloads (workload.payload) would"
+)
 
 
 @dataclass(frozen=True)
 class Case:
     """Everything that a decision rests on.
 
-    ``quality`` cells judge outputs against the reference · ``changes_precision`` = the candidate computes in another
-    precision or sparsity than the baseline, declared or executed · ``executed`` = the share of time that the candidate
-    spends in each precision · ``running`` = the candidate already serves · ``tail`` = who owns the baseline's tail, as
-    (cause, share of the tail) · ``scope``, ``not_covered`` and ``risks`` add words to what the cells say themselves ·
-    ``signed`` = the roles that have signed.
+    ``undecided`` = why the replays left open whether a move gains (empty: they did not) · ``quality`` cells judge
+    outputs against the reference · ``changes_precision`` = the candidate computes in another precision or sparsity
+    than the baseline, declared or executed · ``executed`` = the share of time that the candidate spends in each
+    precision that is known · ``plumbing`` = which backend computes no network (empty: all do) · ``running`` = the
+    candidate already serves · ``tail`` = who owns the baseline's tail, as (cause, share of the tail) · ``scope``,
+    ``not_covered`` and ``risks`` add words to what the cells say themselves · ``signed`` = the roles that have signed.
     """
 
     move: Move
@@ -56,9 +66,11 @@ class Case:
     cells: tuple[MatrixCell, ...]
     sla: Sla
     signoff: SignOff
+    undecided: str = ""
     quality: tuple[MatrixCell, ...] = ()
     changes_precision: bool = False
     executed: Mapping[str, float] = field(default_factory=dict)
+    plumbing: str = ""
     running: bool = False
     signed: tuple[Role, ...] = ()
     tail: tuple[str, float] | None = None
@@ -85,8 +97,8 @@ def decide(case: Case) -> Verdict:
         sentence=_sentence(case, ruling),
         deciding=tuple(cell.id for cell in ruling.deciding),
         cells=cells,
-        scope=(*case.scope, *_covered(cells), *_executed(case), OWN_QUEUE),
-        not_covered=(*dict.fromkeys(cell.condition for cell in cells if cell.status == "not-run"), *case.not_covered),
+        scope=(*case.scope, *_covered(case), *_executed(case), *_plumbing(case), OWN_QUEUE),
+        not_covered=(*_not_run(case), *case.not_covered),
         risks=_risks(case, ruling),
     )
 
@@ -103,16 +115,19 @@ def _rule(case: Case) -> _Ruling:
     if unsure:
         verb = "is" if len(unsure) == 1 else "are"
         return _Ruling("hold", "inconclusive", f"{_names(unsure)} {verb} undecided", unsure)
-    lacking = _lacking(case)
-    if case.changes_precision and lacking:
-        return _Ruling("hold", "inconclusive", f"precision changes and there is no {lacking}")
-    return _Ruling("ship", "", "", (primary, *guards))
+    barred = _barred(case)
+    return _Ruling("hold", "inconclusive", barred) if barred else _Ruling("ship", "", "", (primary, *guards))
 
 
-def _lacking(case: Case) -> str:
-    if not any(cell.status == "pass" for cell in case.quality):
-        return "quality evidence"
-    return "" if case.executed else "record of the precision that was executed"
+def _barred(case: Case) -> str:
+    """Lines 6 to 8 of the rule: why a move whose cells all pass must not ship; empty = it may."""
+    if case.plumbing:
+        return case.plumbing
+    if case.move.kind not in UNTOUCHED and not any(cell.status == "pass" for cell in case.quality):
+        return UNSEEN
+    if case.changes_precision and not case.executed:
+        return "precision changes and there is no record of the precision that was executed"
+    return ""
 
 
 def _stopped(case: Case, primary: MatrixCell | None, failed: tuple[MatrixCell, ...]) -> _Ruling | None:
@@ -120,7 +135,8 @@ def _stopped(case: Case, primary: MatrixCell | None, failed: tuple[MatrixCell, .
     if case.running and failed:
         return _Ruling("rollback", "guard-failed", f"{_names(failed)} failed on what is running", failed)
     if case.move.kind == NO_CHANGE:
-        return _Ruling("hold", "no-benefit", "no move gained anything")
+        reason: HoldReason = "inconclusive" if case.undecided else "no-benefit"
+        return _Ruling("hold", reason, case.undecided or "no move gained anything")
     if failed:
         return _Ruling("hold", "guard-failed", f"{_names(failed)} got worse than allowed", failed)
     if primary is not None and primary.status == "fail":
@@ -133,7 +149,8 @@ def _stopped(case: Case, primary: MatrixCell | None, failed: tuple[MatrixCell, .
 
 def _sentence(case: Case, ruling: _Ruling) -> str:
     """Decision and move first, then the primary metric, the owner of the tail, and what stays open."""
-    parts = [_opening(case, ruling), _effect(case), _tail(case), _open(case)]
+    plumbing = f"This proves plumbing only: {case.plumbing}." if case.plumbing else ""
+    parts = [_opening(case, ruling), plumbing, _effect(case), _tail(case), _open(case)]
     return " ".join(part for part in parts if part)
 
 
@@ -216,16 +233,31 @@ def _and(words: Sequence[str]) -> str:
     return f"{', '.join(words[:-1])} and {words[-1]}"
 
 
-def _covered(cells: Sequence[MatrixCell]) -> tuple[str, ...]:
-    ran = [cell for cell in cells if cell.status != "not-run"]
-    slices = list(dict.fromkeys(cell.slice for cell in ran))
-    conditions = list(dict.fromkeys(cell.condition for cell in ran))
+def _conditions(case: Case) -> tuple[str, ...]:
+    """Conditions under which requests were served. Answers are judged one by one, outside of any of them."""
+    return tuple(dict.fromkeys(cell.condition for cell in case.cells if cell.samples))
+
+
+def _not_run(case: Case) -> tuple[str, ...]:
+    ran = _conditions(case)
+    found = dict.fromkeys(cell.condition for cell in case.cells if cell.status == "not-run")
+    return tuple(condition for condition in found if condition not in ran)
+
+
+def _covered(case: Case) -> tuple[str, ...]:
+    """Where samples were taken."""
+    slices = list(dict.fromkeys(cell.slice for cell in (*case.cells, *case.quality) if cell.samples))
+    conditions = _conditions(case)
     out = []
     if slices:
         out.append(f"slices: {', '.join(slices)}")
     if conditions:
         out.append(f"conditions: {', '.join(conditions)}")
     return tuple(out)
+
+
+def _plumbing(case: Case) -> tuple[str, ...]:
+    return (f"plumbing only: {case.plumbing}",) if case.plumbing else ()
 
 
 def _executed(case: Case) -> tuple[str, ...]:

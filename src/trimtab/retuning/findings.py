@@ -104,6 +104,8 @@ def _bounds(name: str, interval: Interval | None) -> dict[str, Cell]:
 
 def _chosen(choice: Choice, confirmed: Mapping[str, Confirmed]) -> str:
     row = confirmed.get(choice.chosen.plan.id)
+    if choice.undecided:
+        return f"{choice.undecided[:1].upper()}{choice.undecided[1:]}."
     if choice.chosen.kind == NO_CHANGE or row is None or row.judged is None:
         return "No move gains more than the floor on the tune slice."
     change, interval = metric.change(row.judged.comparison)
@@ -161,6 +163,7 @@ def _cores(sizing: Sizing, sla: Sla, artifact: str) -> Series:
     ]
     units = {"value": metric.unit(sla.metric), "miss": "share", "utilisation": "share"}
     note = f"simulated {sla.metric}; more cores than were replayed are extrapolated"
+    note = f"{note}; {sizing.doubted}" if sizing.doubted else note
     return _series("retune.cores", table, units, "tune", artifact, note)
 
 
@@ -171,16 +174,22 @@ def _core_figures(sizing: Sizing, sla: Sla, artifact: str) -> list[Figure]:
         )
 
     needed = None if sizing.needed is None else float(sizing.needed)
-    lacking = f"none of 1 to {len(sizing.rows)} cores meets {sla.metric}"
+    doubt = f"; {sizing.doubted}" if sizing.doubted else ""
+    lacking = f"none of 1 to {len(sizing.rows)} cores meets {sla.metric}{doubt}"
     return [
-        figure("cores_needed", needed, "cores", "simulated" if needed else lacking),
-        figure("cores_margin", sizing.margin, "share", "share of the bound that is left" if needed else lacking),
-        figure("load_limit", sizing.stops_at, "x", "rate multiple, simulated" if sizing.stops_at else lacking),
+        figure("cores_needed", needed, "cores", f"simulated{doubt}" if needed else lacking),
+        figure("cores_margin", sizing.margin, "share", f"share of the bound left{doubt}" if needed else lacking),
+        figure("load_limit", sizing.stops_at, "x", f"rate multiple, simulated{doubt}" if sizing.stops_at else lacking),
     ]
 
 
 def size_sentence(sizing: Sizing, sla: Sla) -> str:
-    """The answer to "how many cores does this SLA need at this traffic"."""
+    """The answer to "how many cores does this SLA need at this traffic", and why not to rely on it, if anything."""
+    doubt = f" Not to be relied on: {sizing.doubted}." if sizing.doubted else ""
+    return _size_answer(sizing, sla) + doubt
+
+
+def _size_answer(sizing: Sizing, sla: Sla) -> str:
     bound = f"{sla.metric} {'>=' if sla.metric == 'goodput' else '<='} {metric.text(metric.bound(sla), sla.metric)}"
     if sizing.needed is None:
         return f"None of 1 to {len(sizing.rows)} cores meets {bound} at this traffic (simulated)."

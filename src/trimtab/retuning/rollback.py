@@ -84,8 +84,9 @@ def _redraw(late: Floats, length: int, rng: np.random.Generator) -> Floats:
     return np.asarray(late[rows], dtype=np.float64)
 
 
-def boundary(rule: Trigger, baseline: str, owner: Role, name: str = "") -> str:
-    """The rollback boundary as it stands in a proposal: metric, window, bound, where to go back to, and whose it is."""
+def boundary(rule: Trigger, baseline: str, owner: Role, rate_hz: float, name: str = "") -> str:
+    """The rollback boundary as it stands in a proposal: metric, window, bound, how soon it can speak at ``rate_hz``
+    arrivals/s, where to go back to, and whose it is."""
     title = f"{ROLE_TITLES[owner]} ({name})" if name else ROLE_TITLES[owner]
     by_hand = f"The {title} watches it and goes back to plan {baseline} by hand."
     if rule.bound is None:
@@ -94,9 +95,14 @@ def boundary(rule: Trigger, baseline: str, owner: Role, name: str = "") -> str:
         return f"No automatic boundary: a healthy window of {rule.window} arrivals was late as a whole. {by_hand}"
     return (
         f"Go back to plan {baseline} when more than {rule.bound * 100:.3g} % of requests are later than "
-        f"{rule.late_ms:g} ms in two windows of {rule.window} arrivals running. None of {rule.seen} healthy windows "
-        f"passed that share{_alarms(rule)}. Owner: {title}."
+        f"{rule.late_ms:g} ms in two windows of {rule.window} arrivals running{_soonest(rule, rate_hz)}. None of "
+        f"{rule.seen} healthy windows passed that share{_alarms(rule)}. Owner: {title}."
     )
+
+
+def _soonest(rule: Trigger, rate_hz: float) -> str:
+    soonest = rule.soonest(rate_hz)
+    return "" if soonest is None else f" ({soonest / 1e9:.3g} s at {rate_hz:.3g} requests/s)"
 
 
 def _alarms(rule: Trigger) -> str:

@@ -25,6 +25,7 @@ from msgspec.structs import replace
 from trimtab.domain.figure import Figure, Interval
 from trimtab.domain.noun import Ns
 from trimtab.domain.plan import Plan
+from trimtab.domain.profile import CompileFailure
 from trimtab.domain.study import Sla
 from trimtab.domain.trace import Trace
 from trimtab.domain.verdict import Move
@@ -40,6 +41,8 @@ JITTER_NS: Ns = 60_000
 """Standard deviation of the arrival jitter between replicas: what a quiet machine's own timing shows."""
 
 SPREAD = "5th to 95th percentile of paired replicas"
+LONGEST_MESSAGE = 240
+"""Characters of a compiler's message in a row; the profile keeps all of it."""
 
 
 Simulate = Callable[[Plan, int], Trace]
@@ -205,6 +208,16 @@ def why_not(row: Simulated, sla: Sla) -> str:
     if spread is not None and (spread.lo <= 0 if good else spread.hi >= 0):
         return "its simulated gain lies within the spread of replicas"
     return "simulated only: others gained more"
+
+
+def not_compiled(failures: Sequence[CompileFailure]) -> str:
+    """Why a plan cannot run, in the compiler's words: its first entry that failed, and how many more did."""
+    first, more = failures[0], len(failures) - 1
+    message = " ".join(first.message.split())
+    if len(message) > LONGEST_MESSAGE:
+        message = f"{message[:LONGEST_MESSAGE]}…"
+    rest = f" ({more} more entr{'y' if more == 1 else 'ies'} failed)" if more else ""
+    return f"entry {first.entry} does not compile ({first.kind}): {message}{rest}"
 
 
 def simulated_figure(row: Simulated, sla: Sla, artifact: str) -> Figure:

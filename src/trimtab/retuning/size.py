@@ -8,7 +8,8 @@ meeting it: a rate multiple found by bisection over arrivals whose gaps are divi
 Limits. Simulated, from profiles of one core at a time: workers share no memory bandwidth, no cache and no power budget
 here, so counts above the cores that were replayed are extrapolated, and real machines fall short of them. Dividing the
 gaps keeps the burstiness of one recording; more clients would come less bursty. A metric over one recording has no
-interval.
+interval. Where the simulation of the plan that was replayed misses its replays by more than these differ among
+themselves, the answer carries that as ``doubted``.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class Sizing:
     """``needed`` None = none of the counts tried is enough. ``margin`` = share of the bound that is left at that count.
 
     ``stops_at`` = the rate multiple up to which ``needed`` cores meet the SLA; ``beyond`` = it was still met at the end
-    of the search.
+    of the search. ``doubted`` = why the simulation must not be relied on; empty where nothing speaks against it.
     """
 
     rows: tuple[SizeRow, ...]
@@ -56,6 +57,7 @@ class Sizing:
     margin: float | None
     stops_at: float | None
     beyond: bool = False
+    doubted: str = ""
 
 
 def size(

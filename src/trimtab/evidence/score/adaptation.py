@@ -97,12 +97,33 @@ def absent(reason: str, desk: Desk) -> None:
 def doubt(simulation: Series, metric: Metric) -> str:
     """Why the simulation must not be relied on: it misses the replays of the same plan by more than they differ among
     themselves, and by more than MISSED. Empty = nothing speaks against it. ``simulation`` = ``score.simulation``."""
+    name, error, floor = _against_replays(simulation, metric)
+    if error is None or abs(error) <= max(MISSED, floor or 0.0):
+        return ""
+    return _missed(name, error)
+
+
+def beyond_floor(simulation: Series, metric: Metric) -> str:
+    """Why the simulation must not stand for replays: it misses those of the same plan by more than they differ among
+    themselves (by more than MISSED where that is not known), or there is nothing to hold it against. Empty = it may."""
+    name, error, floor = _against_replays(simulation, metric)
+    if error is None:
+        return f"no replay has a {name} that the simulation could be held against"
+    if abs(error) <= (MISSED if floor is None else floor):
+        return ""
+    known = "and how far replays differ is not known" if floor is None else f"replays differ by {percent(floor)}"
+    return f"{_missed(name, error)}; {known}"
+
+
+def _against_replays(simulation: Series, metric: Metric) -> tuple[str, float | None, float | None]:
+    """The percentile that is compared, the simulation's error there, and the replays' A/A floor."""
     name = "p95" if metric == "goodput" else metric
     at = simulation.columns["metric"].index(name)
     error, floor = simulation.columns["error"][at], simulation.columns["floor"][at]
-    allowed = max(MISSED, floor if isinstance(floor, float) else 0.0)
-    if not isinstance(error, float) or abs(error) <= allowed:
-        return ""
+    return name, error if isinstance(error, float) else None, floor if isinstance(floor, float) else None
+
+
+def _missed(name: str, error: float) -> str:
     return f"the simulation misses the replayed {name} by {'+' if error > 0 else ''}{percent(error)}"
 
 
