@@ -47,6 +47,8 @@ def test_a_run_leaves_a_complete_packet_whose_hashes_verify(packet: Path) -> Non
     record = load_record(packet)
     assert [stage for stage in STAGES if stage in record.findings] == list(STAGES[:-2])
     assert record.verdict is not None
+    assert record.verdict.decision != "ship"
+    assert "This proves plumbing only: the null backend computes no network." in record.verdict.sentence
     assert record.proposal is not None
     assert verify(packet) == []
     assert (packet / "report.html").stat().st_size > 100_000

@@ -152,7 +152,8 @@ class FakeCrew:
     def send(self, worker: int, order: wire.Order) -> None:
         self.local[worker] = max(self.local[worker], self.t)
         self.running = worker
-        reply = self._pace(worker) if isinstance(order, wire.RunPace) else self.workers[worker].handle(order)
+        paced = isinstance(order, wire.RunPace)
+        reply = self._pace(worker, order.runs) if paced else self.workers[worker].handle(order)
         if reply is not None:
             self._push(worker, reply)
 
@@ -178,10 +179,13 @@ class FakeCrew:
     def pause(self, ns: int) -> None:
         self.local[self.running] += ns
 
-    def _pace(self, worker: int) -> wire.Paced:
+    def _pace(self, worker: int, runs: int) -> wire.Paced:
+        """Each pass is faster than the one before: it takes some until the arrays are back in the caches."""
         began = self.local[worker]
         self.local[worker] += 200_000
-        return wire.Paced(began, self.local[worker], (120_000,), (80_000,))
+        extra = [10_000 * left for left in reversed(range(runs))]
+        compute, stream = ([base + more for more in extra] for base in (120_000, 80_000))
+        return wire.Paced(began, self.local[worker], tuple(compute), tuple(stream))
 
     def _push(self, worker: int, reply: wire.Reply | Gone) -> None:
         heapq.heappush(self.replies, (self.local[worker], next(self.sequence), worker, reply))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trimtab.errors import StudyError
+from trimtab.errors import ModelError, StudyError
 from trimtab.store._guess import dim_name, guess_sizes, guess_stream, guess_time, guess_unit
 from trimtab.store.draft import DraftInput, DraftModel, DraftTrace, draft_study
 from trimtab.store.study import parse_study
@@ -68,6 +68,14 @@ def test_a_trace_without_usable_columns_is_to_be_filled_in() -> None:
     study = parse_study(draft_study("s", OCR, DraftTrace("t.csv", {"a": ["x", "y"]}), (0, 1), "null"))
     assert study.workload.arrivals.time == "FILL IN"
     assert study.workload.shapes.dims == {"width": "FILL IN"}
+
+
+@pytest.mark.parametrize("shape", [(1, 3, 48, 320), (None, 3, 48, 320)])
+def test_a_network_whose_sizes_never_change_gets_no_study(shape: tuple[int | None, ...]) -> None:
+    """It would be refused as soon as it is read: a study is about dims that change."""
+    model = DraftModel("net.onnx", (DraftInput("x", shape),), ("y",))
+    with pytest.raises(ModelError, match="no size of this network changes besides its batch"):
+        draft_study("s", model, TRACE, (0, 1), "null")
 
 
 def test_one_core_is_not_enough_and_the_study_says_so_when_it_is_read() -> None:

@@ -133,6 +133,17 @@ def test_an_empty_file_lacks_every_required_part() -> None:
         ("[sla]", '[[workload.slices]]\nname = "tune"\n[sla]', "workload.slices: 'tune' is the name of two slices"),
         ("[sla]", '[[workload.slices]]\nname = "a/b"\n[sla]', "slices[0].name: 'a/b' cannot be a file name"),
         ("[sla]", '[[guards]]\nmetric = "p99"\nmargin = 0.1\nslice = "tun"\n[sla]', "there is no slice 'tun'"),
+        (
+            "[sla]",
+            '[[guards]]\nmetric = "p99"\nmargin = 0.1\nslice = "tune"\n[sla]',
+            "guards[0].slice: slice 'tune' ends before the held-out traffic begins, so its guard can never be decided",
+        ),
+        (
+            "[sla]",
+            '[[workload.slices]]\nname = "early"\nstop = 0.4\n'
+            '[[guards]]\nmetric = "p99"\nmargin = 0.1\nslice = "early"\n[sla]',
+            "guards[0].slice: slice 'early' ends before the held-out traffic begins, so its guard can never be decided",
+        ),
         ("[sla]", '[budget]\ntime = "soon"\n[sla]', "budget.time: 'soon' is not a length of time"),
         ('"Receipt lines"', '"../lines"', "name: '../lines' cannot be the name of a folder"),
         ('"Receipt lines"', '""', "name: '' cannot be the name of a folder"),
@@ -143,6 +154,13 @@ def test_an_empty_file_lacks_every_required_part() -> None:
 def test_a_broken_rule_is_named(old: str, new: str, said: str) -> None:
     assert old in STUDY
     assert said in refusal(STUDY.replace(old, new, 1))
+
+
+@pytest.mark.parametrize("name", ["held-out", "late"])
+def test_a_guard_on_traffic_that_reaches_into_the_held_out_part_is_taken(name: str) -> None:
+    late = '[[workload.slices]]\nname = "late"\nstart = 0.3\nstop = 0.5\n'
+    text = STUDY.replace("[sla]", f'{late}[[guards]]\nmetric = "p99"\nmargin = 0.1\nslice = "{name}"\n[sla]', 1)
+    assert parse_study(text).guards[0].slice == name
 
 
 def test_candidates_need_ids_of_their_own() -> None:

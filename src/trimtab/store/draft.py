@@ -48,8 +48,7 @@ class DraftTrace(NamedTuple):
 def draft_study(name: str, model: DraftModel, trace: DraftTrace, cores: Sequence[int], backend: str) -> str:
     """A commented study. ``cores`` are those of this machine that may be used; the last becomes the driver's.
 
-    ModelError for a network that has no dim besides its batch: its shapes never change, and a study is about shapes that
-    do.
+    ModelError for a network that has no dim besides its batch: a study is about shapes that change.
     """
     shapes = [tuple(_axis(spec, k) for k in range(len(spec.shape))) for spec in model.inputs]
     dims = list(dict.fromkeys(size for shape in shapes for size in shape if isinstance(size, str) and size != BATCH))
@@ -57,7 +56,7 @@ def draft_study(name: str, model: DraftModel, trace: DraftTrace, cores: Sequence
         raise ModelError(
             "no size of this network changes besides its batch: there is no mapping to study",
             where=model.path,
-            fix="export it with dynamic axes (sizes that have names instead of numbers), and give a trace of their sizes",
+            fix="export it with dynamic axes (named sizes instead of numbers), and give a trace of their sizes",
         )
     time = guess_time(trace.columns)
     columns = guess_sizes(trace.columns, dims, time)
