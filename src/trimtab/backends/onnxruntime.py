@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimtab.backends import _onnx, _quantise
-from trimtab.backends._optimisers import OPTIMISERS
+from trimtab.backends._optimisers import OPTIMISERS, absent
 from trimtab.backends._options import brief, failure, refuse, words_of
 from trimtab.backends._precision import precision
 from trimtab.backends._quantise import NetworkFile, QuantiseError, Quantiser, refuse_int8, refuse_recipe
@@ -113,7 +113,7 @@ class OnnxRuntimeBackend:
     def compile(self, model: ModelFile, entry: Entry, options: CompileOptions) -> CompiledEntry | CompileFailure:
         check_entry(model, entry)
         check_file(model)
-        refusal = refuse(entry.id, options.extra, CHOICES, LISTS) or refuse_recipe(entry.id, options)
+        refusal = self._refuse(entry, options)
         if refusal:
             return refusal
         network = _onnx.read(model.path)
@@ -132,6 +132,16 @@ class OnnxRuntimeBackend:
             return failure(entry.id, "out-of-memory", brief(error))
         except Exception as error:  # its exceptions share no base class; all mean: no session
             return failure(entry.id, "compiler-error", f"ONNX Runtime refuses the network: {brief(error)}")
+
+    def _refuse(self, entry: Entry, options: CompileOptions) -> CompileFailure | None:
+        refusal = refuse(entry.id, options.extra, CHOICES, LISTS) or refuse_recipe(entry.id, options)
+        if refusal:
+            return refusal
+        gone = absent(_left_out(options), Path(self._ort.capi.onnxruntime_pybind11_state.__file__))
+        if not gone:
+            return None
+        why = f"option disable: ONNX Runtime {self._ort.__version__} has no optimiser {gone[0]!r}"
+        return failure(entry.id, "unknown-option", why)
 
 
 class OnnxRuntimeEntry(CompiledEntry):
@@ -179,7 +189,7 @@ class OnnxRuntimeEntry(CompiledEntry):
 
     def _open(self, network: Any, settings: Any) -> Any:
         _onnx.fix_inputs(network, input_ranges(self._model, self._entry))
-        left_out = list(words_of(self._options.extra.get("disable", "")))
+        left_out = list(_left_out(self._options))
         return self._ort.InferenceSession(
             network.SerializeToString(), settings, providers=[PROVIDER], disabled_optimizers=left_out
         )
@@ -200,6 +210,11 @@ class Event(msgspec.Struct, frozen=True):
     ts: int = 0
     dur: int = 0
     args: Arguments = Arguments()
+
+
+def _left_out(options: CompileOptions) -> tuple[str, ...]:
+    """The optimisers that the plan does without."""
+    return words_of(options.extra.get("disable", ""))
 
 
 def _refuse_precision(entry: Entry, options: CompileOptions, network: Any) -> CompileFailure | None:
