@@ -86,3 +86,15 @@ def test_the_compile_stage_carries_it() -> None:
     assert told.table("compile.fusion") is not None
     assert any("instead of default" in finding.text for finding in told.findings)
     assert compiled.findings([TODAY], [], QualitySpec()).table("compile.fusion") is None
+
+
+def test_a_fusion_that_is_left_out_is_a_level_of_its_own_and_other_options_are_not() -> None:
+    without = {"disable": "ConvActivationFusion", "arena": "off"}
+    plain, less, pooled = (
+        replace(TODAY, plan=plan, options=CompileOptions(extra=extra))
+        for plan, extra in (("plain", {"arena": "off"}), ("less", without), ("pooled", {"arena": "on"}))
+    )
+    found = fusion.levels([plain, less, pooled])
+    assert found is not None
+    assert found.columns["plan"] == ("plain", "less")
+    assert found.columns["level"] == ("default", "default, disable = ConvActivationFusion")

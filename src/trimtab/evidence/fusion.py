@@ -2,8 +2,9 @@
 
 Definitions
 -----------
-Profiles are set side by side where backend, entry, threads, precision and every option but the level agree; of plans
-with one level the first stands for all. *fused* = operators of the network that were folded into another one. *warm* =
+A *level* is the graph-optimisation level with the options that say the same one by one: which fusions are left out.
+Profiles are set side by side where backend, entry, threads, precision and every other option agree; of plans with one
+level the first stands for all. *fused* = operators of the network that were folded into another one. *warm* =
 median warm time at one shape that all of them profiled: the smallest batch, the middle one by volume; its Beta interval
 beside it. *peak* = the process's peak memory while it compiled and ran.
 
@@ -22,7 +23,8 @@ from typing import Any
 
 from trimtab.domain.figure import Finding, Series
 from trimtab.domain.noun import Executed
-from trimtab.domain.profile import CompileProfile, ShapeTiming
+from trimtab.domain.plan import kind_of_option
+from trimtab.domain.profile import CompileOptions, CompileProfile, ShapeTiming
 from trimtab.evidence._latency_tables import table
 from trimtab.evidence.figures import NS_MS, percent, series
 from trimtab.evidence.stats.quantiles import beta_interval, quantile
@@ -63,9 +65,15 @@ def _groups(profiles: Sequence[CompileProfile]) -> list[list[CompileProfile]]:
     groups: dict[tuple[Any, ...], dict[str, CompileProfile]] = {}
     for profile in profiles:
         options = profile.options
-        key = (profile.backend, profile.entry, options.threads, options.precision, *sorted(options.extra.items()))
-        groups.setdefault(key, {}).setdefault(options.optimisation, profile)
+        others = sorted(item for item in options.extra.items() if kind_of_option(item[0]) != "optimisation")
+        key = (profile.backend, profile.entry, options.threads, options.precision, *others)
+        groups.setdefault(key, {}).setdefault(_level(options), profile)
     return [list(group.values()) for group in groups.values() if len(group) > 1]
+
+
+def _level(options: CompileOptions) -> str:
+    chosen = sorted(item for item in options.extra.items() if kind_of_option(item[0]) == "optimisation")
+    return ", ".join((options.optimisation, *(f"{name} = {value}" for name, value in chosen)))
 
 
 def _rows(group: Sequence[CompileProfile]) -> Iterator[Row]:
@@ -77,7 +85,7 @@ def _rows(group: Sequence[CompileProfile]) -> Iterator[Row]:
             "plan": profile.plan,
             "entry": profile.entry,
             "backend": profile.backend,
-            "level": profile.options.optimisation,
+            "level": _level(profile.options),
             "operators_before": look.operators_before,
             "operators": len(look.operators),
             "fused": look.fusions,
