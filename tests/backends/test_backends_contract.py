@@ -20,7 +20,7 @@ from trimtab.errors import ModelError, StudyError
 
 COMPUTES_NOTHING = "the null backend computes no network"
 READS_NOTHING = "the null backend reads no network"
-ACCURACY = {"onnxruntime": 1e-5, "openvino": 3e-2}
+ACCURACY = {"iree": 1e-5, "onnxruntime": 1e-5, "openvino": 3e-2}
 """Share of the largest output; OpenVINO may compute in bfloat16 when left alone (8 bits of mantissa)."""
 
 
@@ -164,7 +164,7 @@ def test_inspection_shows_that_relu_was_folded_into_the_convolution(name, made, 
 @every()
 def test_an_unknown_option_is_a_failure_with_a_suggestion(name, made, models) -> None:
     whole = nets.entry("dynamic", (1,), (40,))
-    known = {"null": "first_us", "onnxruntime": "spinning", "openvino": "bounds"}[name]
+    known = {"iree": "fusion", "null": "first_us", "onnxruntime": "spinning", "openvino": "bounds"}[name]
     failure = made[name].compile(models["line"], whole, CompileOptions(extra={known[:-1]: "1"}))
     assert isinstance(failure, CompileFailure)
     assert (failure.entry, failure.kind) == ("dynamic-entry", "unknown-option")
@@ -173,7 +173,7 @@ def test_an_unknown_option_is_a_failure_with_a_suggestion(name, made, models) ->
 
 @every()
 def test_an_option_with_a_value_that_means_nothing_is_a_failure(name, made, models) -> None:
-    option = {"null": "mode", "onnxruntime": "arena", "openvino": "bounds"}[name]
+    option = {"iree": "fusion", "null": "mode", "onnxruntime": "arena", "openvino": "bounds"}[name]
     failure = made[name].compile(
         models["line"], nets.entry("dynamic", (1,), (40,)), CompileOptions(extra={option: "perhaps"})
     )

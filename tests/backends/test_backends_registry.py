@@ -14,14 +14,14 @@ from trimtab.errors import MissingTool, UsageError
 
 
 def test_names_are_the_files_of_the_room() -> None:
-    assert backends.names() == ("null", "onnxruntime", "openvino")
+    assert backends.names() == ("iree", "null", "onnxruntime", "openvino", "torch")
 
 
 def test_a_misspelt_backend_is_answered_with_the_nearest() -> None:
     for ask in (backends.factory, backends.info):
         with pytest.raises(UsageError) as caught:
             ask("onnxruntim")
-        assert caught.value.fix == "did you mean 'onnxruntime'? known: null, onnxruntime, openvino"
+        assert caught.value.fix == "did you mean 'onnxruntime'? known: iree, null, onnxruntime, openvino, torch"
 
 
 def test_a_private_module_is_no_backend() -> None:

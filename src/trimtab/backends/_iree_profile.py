@@ -1,0 +1,86 @@
+"""Which kernels a program launches, and how long each takes: IREE's own device profile of a few runs.
+
+The runtime's Python bindings do not hand out a device profile, its command-line tools do. So these run the program, in
+processes of their own, ``RUNS`` times on the same kind of device with the same threads; the launches of the last run
+count. What a program launches before its first run (to prepare weights) is left out: the launches of all runs are the
+longest end of the record that is the same sequence of kernels ``RUNS`` times.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from trimtab.backends._iree_compiler import FUNCTION
+from trimtab.backends._iree_dispatches import Launch
+from trimtab.backends._options import brief
+
+RUNS = 4
+
+
+class Record(msgspec.Struct, frozen=True):
+    """What is read of one line of an exported profile; all other keys are skipped."""
+
+    record_type: str
+    op: str = ""
+    key: str | None = None
+    duration_ns: int = 0
+
+
+def launches(program: bytes, inputs: Sequence[NDArray[Any]], device: Sequence[str]) -> tuple[Launch, ...]:
+    """The launches of one warm run, in order. ``device``: the tools' arguments that choose it.
+
+    Raises RuntimeError with what a tool said where it failed.
+    """
+    with tempfile.TemporaryDirectory(prefix="trimtab-") as name:
+        folder = Path(name)
+        (folder / "program.vmfb").write_bytes(program)
+        for i, array in enumerate(inputs):
+            np.save(folder / f"{i}.npy", array, allow_pickle=False)
+        _ask(
+            "iree-benchmark-module",
+            *device,
+            f"--module={folder / 'program.vmfb'}",
+            f"--function={FUNCTION}",
+            *(f"--input=@{folder / f'{i}.npy'}" for i in range(len(inputs))),
+            f"--benchmark_min_time={RUNS}x",
+            "--device_profiling_mode=host-execution,executable-metadata",
+            f"--device_profiling_output={folder / 'profile'}",
+        )
+        lines = _ask("iree-profile", "export", "--format=ireeperf-jsonl", str(folder / "profile")).splitlines()
+    records = [msgspec.json.decode(line, type=Record) for line in lines]
+    found = [
+        Launch(record.key or "unnamed", record.duration_ns)
+        for record in records
+        if record.record_type == "host_execution_event" and record.op == "dispatch"
+    ]
+    return last_run(found, RUNS)
+
+
+def last_run(found: Sequence[Launch], runs: int) -> tuple[Launch, ...]:
+    """The launches of the last of ``runs`` equal runs that end the record; RuntimeError where it does not end so."""
+    kernels = [launch.kernel for launch in found]
+    for size in range(len(found) // runs, 0, -1):
+        once = kernels[len(kernels) - size :]
+        if kernels[len(kernels) - runs * size :] == once * runs:
+            return tuple(found[len(found) - size :])
+    if not found:
+        return ()
+    raise RuntimeError(f"IREE's profile does not show {runs} runs that launch the same kernels")
+
+
+def _ask(tool: str, *arguments: str) -> bytes:
+    from iree._runtime.libs import library_path
+
+    done = subprocess.run([Path(library_path) / tool, *arguments], capture_output=True, check=False)
+    if done.returncode != 0:
+        said = brief(RuntimeError(done.stderr.decode(errors="replace")[-400:]))
+        raise RuntimeError(f"{tool} ended with exit code {done.returncode}: {said}")
+    return done.stdout
