@@ -74,6 +74,13 @@ def test_a_margin_below_the_floor_cannot_pass() -> None:
     assert ("p99", "inconclusive") in rows
 
 
+def test_replays_that_differ_wildly_let_nothing_pass() -> None:
+    wild = side("new", tuple(replays(scale, 21)[0] for scale in (0.7, 1.0, 1.4)), guards=())
+    found = compare(OLD, wild, 1)
+    assert (found.outcome, found.rows[0].status) == ("inconclusive", "inconclusive")
+    assert found.rows[0].note.startswith("replays of one plan differ by")
+
+
 def test_two_replays_an_arm_cannot_pass_but_can_fail() -> None:
     two = side("new", replays(1, 21)[:2])
     assert statuses(two)[0] == "inconclusive"

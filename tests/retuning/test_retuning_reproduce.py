@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 from msgspec.structs import replace
-from retuning_cases import noisy, study
+from retuning_cases import noisy, study, trace
 
 from trimtab.domain.envelope import Envelope
 from trimtab.domain.plan import ServePolicy
-from trimtab.retuning.comparable import differs, forbids, plan_forbids, versions_differ
+from trimtab.domain.trace import MARK_COLUMNS, MARK_KINDS, empty
+from trimtab.retuning.comparable import differs, forbids, pace_differs, plan_forbids, versions_differ
 from trimtab.retuning.reproduce import overall, repeat, sentence
 
 STUDY = study()
@@ -85,6 +86,18 @@ def test_a_changed_core_or_thread_count_is_not_comparable() -> None:
     assert forbids(ENVELOPE, replace(ENVELOPE, cpu_flags=("avx2",))) == ("processor flags gone: amx",)
     assert plan_forbids(plan, plan) == ()
     assert plan_forbids(plan, replace(plan, serve=ServePolicy(threads=2))) == ("threads of plan today: 1 then, 2 now",)
+
+
+def test_a_machine_that_was_slower_itself_is_named() -> None:
+    def paced(*values: float) -> Any:
+        marks = empty(MARK_COLUMNS, len(values) + 1)
+        marks["kind"][:-1] = MARK_KINDS.index("pace")
+        marks["value"][:-1] = values
+        return replace(trace([1.0, 2.0]), marks=marks)
+
+    assert pace_differs([paced(400e3, 410e3, 1e9)], [paced(420e3)]) == ()
+    assert pace_differs([paced(400e3)], [paced(600e3)]) == ("compute pace while replaying: 400 µs then, 600 µs now",)
+    assert pace_differs([paced()], [paced(600e3)]) == ()
 
 
 def test_what_may_move_figures_is_named() -> None:

@@ -24,7 +24,7 @@ from trimtab.loop.folder import locked, refuse_foreign
 from trimtab.loop.schedule import START_S
 from trimtab.loop.stages import INPUTS
 from trimtab.retuning import moves
-from trimtab.retuning.comparable import differs, forbids, plan_forbids, versions_differ
+from trimtab.retuning.comparable import differs, forbids, pace_differs, plan_forbids, versions_differ
 from trimtab.retuning.reproduce import overall, repeat, sentence
 from trimtab.runtime import probe
 from trimtab.store.codec import read_json, write_json
@@ -171,12 +171,16 @@ def _judged(
 ) -> Reproduction:
     study = record.study
     arms = [{name: [trace.latency for trace in traces] for name, traces in each.items()} for each in (then, now)]
+
+    def baseline(runs: Arms) -> tuple[Trace, ...]:
+        return runs[study.baseline.id]
+
     rows = repeat(arms[0], arms[1], study.sla, study.seeds.bootstrap)
     found = Reproduction(
         outcome=overall(rows),
         sentence=sentence(rows),
         rows=rows,
-        differs=also,
+        differs=(*also, *pace_differs(baseline(then), baseline(now))),
         imports=imports,
         folder=str(folder),
     )

@@ -7,10 +7,13 @@ versions of runtimes are judged by who asks: a repetition needs the same ones, a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
 
 from trimtab.domain.envelope import Envelope
 from trimtab.domain.plan import Plan
+from trimtab.domain.trace import MARK_KINDS, Trace
 
 _FORBIDS = {
     "cpu_model": "processor",
@@ -20,6 +23,7 @@ _FORBIDS = {
 }
 _DIFFERS = ("host", "kernel", "microcode", "firmware", "governor", "power_profile", "huge_pages", "clock_source")
 _SERVE = ("workers", "threads")
+PACE_TOLERANCE = 0.1
 
 
 def forbids(then: Envelope, now: Envelope) -> tuple[str, ...]:
@@ -41,6 +45,25 @@ def differs(then: Envelope, now: Envelope) -> tuple[str, ...]:
     """What else is not the same; empty = nothing that is known."""
     named = [_told(name.replace("_", " "), getattr(then, name), getattr(now, name)) for name in _DIFFERS]
     return tuple(text for text in named if text)
+
+
+def pace_differs(then: Sequence[Trace], now: Sequence[Trace]) -> tuple[str, ...]:
+    """Whether the machine itself was faster or slower while it replayed, by the median of its pace kernels; empty = it
+    was not, or nobody timed it. A plan that loads the machine slows them too, so this explains and never corrects."""
+    told = []
+    for column, name in (("value", "compute"), ("value2", "memory")):
+        before, after = (_median_pace(traces, column) for traces in (then, now))
+        if before and after and abs(after / before - 1) > PACE_TOLERANCE:
+            told.append(f"{name} pace while replaying: {before / 1e3:.3g} µs then, {after / 1e3:.3g} µs now")
+    return tuple(told)
+
+
+def _median_pace(traces: Sequence[Trace], column: str) -> float | None:
+    """ns; None without a timed pace run."""
+    pace = MARK_KINDS.index("pace")
+    values = np.concatenate([trace.marks[column][trace.marks["kind"] == pace] for trace in traces] or [np.empty(0)])
+    known = values[np.isfinite(values)]
+    return float(np.median(known)) if known.size else None
 
 
 def versions_differ(then: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:

@@ -6,7 +6,8 @@ traffic, the host or its settings are not the same it is unpaired, which is wide
 the same (:mod:`trimtab.retuning.comparable`, another SLA, another rate) there is none.
 
 *Rows.* The study's primary metric, then its guards. A guard forgives its margin; the primary metric forgives the margin
-of a guard on the same metric if there is one, else the floor: how far replays of one plan differ within either packet.
+of a guard on the same metric if there is one, else the floor: how far replays of one plan differ within either packet,
+if that is no more than 25 %.
 *pass*: the whole interval of the worsening lies below the margin; *fail*: above both margin and floor; else
 *inconclusive*. The rows share alpha by Holm (1979), separately for passing and for failing. A margin below the floor, a
 provisional floor and a percentile on too few effective samples cannot pass. One failed row fails the gate; all must
@@ -33,10 +34,12 @@ from trimtab.evidence.stats.floor import Floor
 from trimtab.evidence.stats.quantiles import Floats, effective_samples, holm, needed_effective
 from trimtab.evidence.stats.unpaired import unpaired
 from trimtab.retuning import _metric as metric
-from trimtab.retuning.comparable import differs, forbids, plan_forbids, versions_differ
+from trimtab.retuning.comparable import differs, forbids, pace_differs, plan_forbids, versions_differ
 
 ALPHA = 0.025
 RATE_TOLERANCE = 0.1
+MOST_FLOOR = 0.25
+"""Replays that differ by more than this say too little to let anything pass on their word alone."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,7 @@ class _Weighed:
 def compare(old: Side, new: Side, seed: int) -> Gate:
     """The gate between two packets."""
     stop = _forbidden(old, new)
-    also = (*differs(old.envelope, new.envelope), *_changed(old, new))
+    also = (*differs(old.envelope, new.envelope), *pace_differs(old.traces, new.traces), *_changed(old, new))
     if stop:
         return Gate(
             old=old.name,
@@ -222,19 +225,27 @@ def _row(old: Side, new: Side, one: _Weighed, below: bool, above: bool) -> GateR
 
 
 def _status(one: _Weighed, below: bool, above: bool) -> tuple[Passage, str]:
-    comparison, floor = one.judged.comparison, one.floor
-    if comparison.interval is None:
-        return "inconclusive", comparison.reason
+    interval = one.judged.comparison.interval
+    if interval is None:
+        return "inconclusive", one.judged.comparison.reason
     if above:
         return "fail", "worse by more than is forgiven"
-    if floor.provisional or floor.value is None:
-        return "inconclusive", floor.reason
-    if one.worth:
-        return "inconclusive", one.worth
-    better = _clearly_better(one, comparison.interval, floor.value)
-    if one.margin is not None and one.margin < floor.value and not better:
-        return "inconclusive", f"the margin of {one.margin:.1%} lies below the floor of {floor.value:.1%}"
+    barrier = _barrier(one, interval)
+    if barrier:
+        return "inconclusive", barrier
     return ("pass", "") if below else ("inconclusive", "the interval touches the margin")
+
+
+def _barrier(one: _Weighed, interval: Interval) -> str:
+    """Why a row may not pass, whatever its interval says."""
+    floor = one.floor.value
+    if floor is None or one.floor.provisional:
+        return one.floor.reason
+    if one.margin is None and floor > MOST_FLOOR:
+        return f"replays of one plan differ by {floor * 100:.3g} %: nothing may pass on that"
+    if one.margin is not None and one.margin < floor and not _clearly_better(one, interval, floor):
+        return f"the margin of {one.margin * 100:.3g} % lies below the floor of {floor * 100:.3g} %"
+    return one.worth
 
 
 def _clearly_better(one: _Weighed, interval: Interval, floor: float) -> bool:
