@@ -8,10 +8,13 @@ from pathlib import Path
 import backends_nets as nets
 import backends_quantised as quantised
 import numpy as np
+import onnx
 import pytest
 from msgspec.structs import replace
+from onnx import helper, numpy_helper
 
 from trimtab import backends
+from trimtab.backends import _onnx
 from trimtab.backends._precision import precision
 from trimtab.domain.plan import Precision
 from trimtab.domain.ports import Backend, CompiledEntry, ModelFile
@@ -232,6 +235,18 @@ def test_half_precision_is_computed_in_f32_by_onnx_runtime_and_that_is_a_finding
     found = entry.inspect({"x": np.ones((1, 20, 64), np.float16)})
     assert {op.precision for op in found.operators} == {"f32"}
     assert "does not execute f16, which its options declare: 100.0 % in f32" in said_of(found, "f16")[0]
+
+
+def test_the_types_of_a_network_are_those_of_inputs_weights_and_constants() -> None:
+    half, double = (numpy_helper.from_array(np.zeros(2, kind), kind) for kind in ("float16", "float64"))
+    nodes = [
+        helper.make_node("Constant", [], ["c"], value=half),
+        helper.make_node("Constant", [], ["f"], value_float=1.0),
+    ]
+    given = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["n"])
+    network = helper.make_model(helper.make_graph(nodes, "g", [given], [], [double]))
+    known = ("f16", "bf16", "f32", "f64", "i64")
+    assert [kind for kind in known if _onnx.holds_type(network, kind)] == ["f16", "f32", "f64"]
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,9 @@ def multiplies_bytes(node: Any) -> bool:
 def holds_type(proto: Any, element: str) -> bool:
     """Whether any input or weight of the network is of this element type (in a study's words)."""
     inputs = {kind for kind, _ in inputs_of(proto).values()}
-    return element in inputs or any(element_type(t.data_type) == element for t in proto.graph.initializer)
+    constants = (a.t for node in proto.graph.node if node.op_type == "Constant" for a in node.attribute)
+    weights = (*proto.graph.initializer, *constants)
+    return element in inputs or any(element_type(t.data_type) == element for t in weights)
 
 
 def folded(original: Any, optimised: Any) -> dict[str, tuple[str, ...]]:

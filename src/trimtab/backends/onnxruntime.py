@@ -86,6 +86,7 @@ class OnnxRuntimeBackend:
 
         usable = PROVIDER in self._ort.get_available_providers()
         own = "computes in the network's own element types"
+        lowers = "the CPU provider does not lower an f32 network"
         made = "made when the entry is compiled"
         return BackendInfo(
             name=self.name,
@@ -98,8 +99,8 @@ class OnnxRuntimeBackend:
                 Ability(name="dynamic shapes", ok=True, why="open axes, without bounds"),
                 Ability(name="precision default", ok=True, why=own),
                 Ability(name="precision f32", ok=True, why=own),
-                Ability(name="precision bf16", ok=False, why="the CPU provider does not lower an f32 network"),
-                Ability(name="precision f16", ok=False, why="the CPU provider does not lower an f32 network"),
+                Ability(name="precision bf16", ok=False, why=lowers),
+                Ability(name="precision f16", ok=False, why=f"{lowers}; one in f16 computes in f32, between casts"),
                 Ability(name="precision int8", ok=True, why="a quantised network, or one that is quantised here"),
                 Ability(name="quantise dynamic", ok=True, why=f"{made}; activations are scaled while they run"),
                 Ability(name="quantise static", ok=True, why=f"{made} from calibration inputs"),
