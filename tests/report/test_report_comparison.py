@@ -22,7 +22,7 @@ def test_a_gate_fits_into_a_comment() -> None:
         "Worse than is forgiven: p95.\n\n"
         "| Metric | Old | New | Change | Forgiven | |\n"
         "|---|---|---|---|---|---|\n"
-        "| p95 (primary) | 59.6 ms | 70.1 ms | 17.6 % [12, 24] | the floor; floor 6 % "
+        "| p95 (primary) | 59.6 ms | 70.1 ms | 17.6 % [12, 24] | 6 % (the floor) "
         "| **fail**: worse by more than is forgiven |\n\n"
         "Not the same:\n- openvino: 1 then, 2 now\n\n"
         "Paired on the same 900 arrivals.\n\n"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
 import os
 import shutil
 from datetime import timedelta
@@ -52,6 +55,23 @@ def test_three_throwaway_keys_sign_a_packet_and_it_verifies(original: Path) -> N
         ("observability", "observability-person"),
         ("runtime", "runtime-person"),
     ]
+
+
+def test_any_tool_that_knows_dsse_can_check_a_signature(original: Path) -> None:
+    envelope = json.loads((original / "signatures" / "runtime.json").read_bytes())
+    kind, payload = envelope["payloadType"].encode(), base64.b64decode(envelope["payload"])
+    signed_bytes = b"DSSEv1 %d %s %d %s" % (len(kind), kind, len(payload), payload)
+    (signature,) = envelope["signatures"]
+    key("runtime-person").public_key().verify(base64.b64decode(signature["sig"]), signed_bytes)
+    statement = json.loads(payload)
+    assert statement["_type"] == "https://in-toto.io/Statement/v1"
+    assert [one["name"] for one in statement["subject"]] == [
+        "manifest.json",
+        "proposal.json + verdict.json",
+        "documents/runtime.md",
+    ]
+    sha256 = hashlib.sha256((original / "manifest.json").read_bytes()).hexdigest()
+    assert statement["subject"][0]["digest"] == {"sha256": sha256}
 
 
 @settings(deadline=None, max_examples=150)

@@ -45,14 +45,14 @@ def reproduction(found: Reproduction) -> str:
 
 def _gate_row(row: GateRow) -> str:
     unit = "share" if row.metric in ("goodput", "miss") else "ms"
-    forgiven = "the floor" if row.margin is None else said(row.margin, "share")
-    floor = "no floor" if row.floor is None else f"floor {said(row.floor, 'share')}"
+    floor = "no floor" if row.floor is None else said(row.floor, "share")
+    forgiven = f"{floor} (the floor)" if row.margin is None else f"{said(row.margin, 'share')} (floor {floor})"
     cells = (
         f"{row.metric} ({row.role})",
         said(row.old, unit),
         said(row.new, unit),
         said(row.change, "share", row.interval),
-        f"{forgiven}; {floor}",
+        forgiven,
         _status(row.status, row.note),
     )
     return _row(cells)
