@@ -189,3 +189,28 @@ def test_a_report_names_who_signed_and_drops_what_does_not_hold(
         "A signature does not hold: signatures/runtime.json: documents/runtime.md was edited after it was signed" in out
     )
     assert "Not signed yet by the runtime lead." in out
+
+
+def test_code_that_a_packet_names_runs_only_if_it_is_trusted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (
+        study_text()
+        .replace('path = "net.onnx"', 'torch = "net.py:make"')
+        .replace('backend = "null"', 'backend = "torch"')
+    )
+    packet = sealed(tmp_path / "packet", text)
+    asked = ["reproduce", str(packet), "--inputs", str(tmp_path), "--out", str(tmp_path / "again")]
+    assert main(asked) == USAGE
+    assert "would run code that its study names: net.py:make" in capsys.readouterr().err
+    assert main([*asked, "--trust"]) == PACKET
+    assert "no complete replays to compare with" in capsys.readouterr().err
+    assert not (tmp_path / "again").exists()
+
+
+def test_a_study_that_is_not_what_its_text_says_is_not_run(packet: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    told = packet / "study.toml"
+    told.write_text(told.read_text().replace("bound_ms = 150", "bound_ms = 151"))
+    build_manifest(packet, "evidence", "0.1")
+    assert main(["reproduce", str(packet)]) == PACKET
+    assert "study.json is not what study.toml says" in capsys.readouterr().err
