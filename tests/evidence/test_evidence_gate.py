@@ -6,7 +6,7 @@ import pytest
 
 from trimtab.domain.figure import Series
 from trimtab.domain.study import QualitySpec
-from trimtab.evidence.gate import decisive, parts, row, status, verdict, worst, worst_row
+from trimtab.evidence.gate import decisive, parts, row, status, value, verdict, worst, worst_row
 
 SPEC = QualitySpec(metric="argmax-agreement", floor=0.9)
 COLUMNS = ("band", "entry", "route", "value", "unpadded", "message")
@@ -18,8 +18,9 @@ WELL = [
 ]
 
 
-def series(rows: list[tuple]) -> Series:
-    return Series(id="quality.p", columns={name: tuple(r[i] for r in rows) for i, name in enumerate(COLUMNS)})
+def series(rows: list[tuple], weights: tuple[float, ...] = ()) -> Series:
+    columns = {name: tuple(r[i] for r in rows) for i, name in enumerate(COLUMNS)}
+    return Series(id="quality.p", columns=columns | {"requests": weights or (1.0,) * len(rows)})
 
 
 def test_parts_are_all_padded_bands_entries_and_paddings() -> None:
@@ -78,6 +79,13 @@ def test_the_worst_part(values: tuple[float | None, ...], name: str) -> None:
     lowest = worst(parts(series(rows)), "entry", SPEC)
     assert lowest is not None
     assert lowest.name == name
+
+
+def test_a_request_counts_for_the_traffic_that_it_stands_for() -> None:
+    rows = [("x", "a", "exact", 0.5, None, ""), ("x", "a", "exact", 1.0, None, "")]
+    rare, common = (parts(series(rows, weights))[0] for weights in ((1.0, 99.0), (99.0, 1.0)))
+    assert [value(part, SPEC) for part in (rare, common)] == pytest.approx([0.995, 0.505])
+    assert [status(part, SPEC) for part in (rare, common)] == ["pass", "fail"]
 
 
 def test_of_errors_the_largest_is_the_worst() -> None:

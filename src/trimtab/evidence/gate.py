@@ -2,7 +2,8 @@
 
 Theory. A mean over all requests hides the bucket that answers wrongly: traffic gives it few of the samples. So the same
 metric is taken over *parts*: all requests, those that were padded, each band of shapes, each entry. A plan holds its
-floor if all of them and the worst band and the worst entry do.
+floor if all of them and the worst band and the worst entry do. In a mean a request counts for as many requests of
+traffic as it stands for: those of its entry, shared out over the entry's samples by how often each occurs.
 
 Padding is judged apart from precision: a padded request is put to the same compile options once more, unpadded, in a
 dynamic entry; the part ``padding`` of an entry holds the agreement of the two. Where a runtime cannot run the request
@@ -33,27 +34,29 @@ ORDER: dict[CellStatus, int] = {"fail": 0, "inconclusive": 1, "pass": 2}
 
 
 class Part(NamedTuple):
-    """Requests judged together: ``rows`` of the series, and their ``values``, nan where nothing can be judged."""
+    """Requests judged together: ``rows`` of the series, their ``values`` (nan where nothing can be judged), and as
+    ``weights`` how many requests of traffic each stands for."""
 
     kind: Kind
     name: str
     rows: tuple[int, ...]
     values: Floats
+    weights: Floats
 
 
 def parts(found: Series) -> tuple[Part, ...]:
-    """All parts of one plan's series: columns ``value``, ``route``, ``band``, ``entry`` and ``unpadded``."""
+    """All parts of one plan's series: columns ``value``, ``route``, ``band``, ``entry``, ``unpadded``, ``requests``."""
     columns = found.columns
     if not columns or not columns["value"]:
         return ()
-    values = _floats(columns["value"])
+    values, weights = _floats(columns["value"]), _floats(columns["requests"])
     padded = [row for row, route in enumerate(columns["route"]) if route == "padded"]
-    out = [_part("all", "all shapes", range(values.size), values)]
+    out = [_part("all", "all shapes", range(values.size), values, weights)]
     if padded:
-        out.append(_part("padded", "padded shapes", padded, values))
-    out += [_part("band", name, rows, values) for name, rows in _groups(columns["band"])]
-    out += [_part("entry", name, rows, values) for name, rows in _groups(columns["entry"])]
-    return (*out, *_padding(columns, padded))
+        out.append(_part("padded", "padded shapes", padded, values, weights))
+    out += [_part("band", name, rows, values, weights) for name, rows in _groups(columns["band"])]
+    out += [_part("entry", name, rows, values, weights) for name, rows in _groups(columns["entry"])]
+    return (*out, *_padding(columns, padded, weights))
 
 
 def worst(found: Sequence[Part], kind: Kind, spec: QualitySpec) -> Part | None:
@@ -65,12 +68,12 @@ def status(part: Part, spec: QualitySpec) -> CellStatus:
     """Pass, fail, or inconclusive where a request could not be judged."""
     if not part.values.size or np.isnan(part.values).any():
         return "inconclusive"
-    return "pass" if meets(spec.metric, summary(spec.metric, part.values), spec.floor) else "fail"
+    return "pass" if meets(spec.metric, _figure(part, spec), spec.floor) else "fail"
 
 
 def value(part: Part, spec: QualitySpec) -> float | None:
     """The part's figure; None where a request could not be judged."""
-    figure = summary(spec.metric, part.values)
+    figure = _figure(part, spec)
     return None if np.isnan(figure) else figure
 
 
@@ -98,8 +101,9 @@ def row(part: Part, spec: QualitySpec, times: Sequence[float | None], before: Se
     """One part as a row: quality beside speed. ``times`` and ``before``: warm ms of every request of the series under
     this plan and under the baseline; their means are over the requests that both promise a time for."""
     at = worst_row(part, spec)
-    pairs = [(times[i], before[i]) for i in part.rows if times[i] is not None and before[i] is not None]
-    mine, theirs = (np.array([pair[k] for pair in pairs], dtype=np.float64) for k in (0, 1))
+    known = [(times[i], before[i], w) for i, w in zip(part.rows, part.weights, strict=True)
+             if times[i] is not None and before[i] is not None]  # fmt: skip
+    mine, theirs, shares = np.array(known, dtype=np.float64).reshape(-1, 3).T
     return {
         "kind": part.kind,
         "part": part.name,
@@ -109,23 +113,27 @@ def row(part: Part, spec: QualitySpec, times: Sequence[float | None], before: Se
         "floor": spec.floor,
         "status": status(part, spec),
         "samples": len(part.rows),
-        "time": float(mine.mean()) if pairs else None,
-        "baseline_time": float(theirs.mean()) if pairs else None,
+        "time": float(np.average(mine, weights=shares)) if known else None,
+        "baseline_time": float(np.average(theirs, weights=shares)) if known else None,
     }
 
 
-def _part(kind: Kind, name: str, rows: Sequence[int] | range, values: Floats) -> Part:
-    return Part(kind, name, tuple(rows), values[list(rows)])
+def _figure(part: Part, spec: QualitySpec) -> float:
+    return summary(spec.metric, part.values, part.weights)
 
 
-def _padding(columns: Mapping[str, tuple[Cell, ...]], padded: Sequence[int]) -> Iterator[Part]:
+def _part(kind: Kind, name: str, rows: Sequence[int] | range, values: Floats, weights: Floats) -> Part:
+    return Part(kind, name, tuple(rows), values[list(rows)], weights[list(rows)])
+
+
+def _padding(columns: Mapping[str, tuple[Cell, ...]], padded: Sequence[int], weights: Floats) -> Iterator[Part]:
     """By entry, what padding alone does; nothing where no request could be run unpadded."""
     values = _floats(columns["unpadded"])
     if np.isnan(values[list(padded)]).all():
         return
     entries = columns["entry"]
     for name in dict.fromkeys(str(entries[row]) for row in padded):
-        yield _part("padding", name, [row for row in padded if entries[row] == name], values)
+        yield _part("padding", name, [row for row in padded if entries[row] == name], values, weights)
 
 
 def _groups(column: Sequence[Cell]) -> list[tuple[str, list[int]]]:
@@ -139,6 +147,6 @@ def _floats(column: Sequence[Cell]) -> Floats:
 
 
 def _rank(part: Part, spec: QualitySpec) -> tuple[int, float, str]:
-    found = summary(spec.metric, part.values)
+    found = _figure(part, spec)
     bad = 0.0 if np.isnan(found) else (-found if spec.metric in ERRORS else found)
     return ORDER[status(part, spec)], bad, part.name

@@ -112,11 +112,12 @@ def refusal(metric: QualityMetric, value: float) -> str:
     return "" if 0 <= value <= 1 else f"an agreement is a number from 0 to 1, not {value:g}"
 
 
-def summary(metric: QualityMetric, values: Floats) -> float:
-    """One figure for all requests: the mean agreement or cosine, but the LARGEST error. nan where there are none."""
+def summary(metric: QualityMetric, values: Floats, weights: Floats | None = None) -> float:
+    """One figure for all requests: the mean agreement or cosine, but the LARGEST error; nan where there are none.
+    ``weights``: how many requests of traffic each stands for; every answer counts alike without them."""
     if not values.size:
         return float("nan")
-    return float(values.max() if metric in ERRORS else values.mean())
+    return float(values.max() if metric in ERRORS else np.average(values, weights=weights))
 
 
 def meets(metric: QualityMetric, value: float, floor: float) -> bool:

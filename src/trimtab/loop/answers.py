@@ -10,6 +10,7 @@ The same requests are put to every plan, and then more until each of its entries
 from __future__ import annotations
 
 import importlib.metadata
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -60,6 +61,21 @@ def members(ctx: Context, plan: Plan) -> tuple[Member, ...]:
 
     seed = ctx.study.seeds.payload
     return sample_members(ctx.workload, quality.samples, seed, (band, entry), quality.samples_each)
+
+
+def weights(ctx: Context, plan: Plan, asked: Sequence[Member]) -> list[float]:
+    """How many requests of traffic each of ``asked`` stands for: those of its entry (or of none), shared out over the
+    entry's samples by how often each occurs."""
+    router, load = Router(plan.compile), ctx.workload
+    rows = zip(load.payload.tolist(), map(tuple, load.dims.tolist()), strict=True)
+    often = Counter[Member]((payload, dims) for payload, dims in rows)
+    traffic, sampled = Counter[EntryId | None](), Counter[EntryId | None]()
+    for member, count in often.items():
+        traffic[router.route(member[1]).entry] += count
+    for member in asked:
+        sampled[router.route(member[1]).entry] += often[member]
+    entries = [router.route(dims).entry for _, dims in asked]
+    return [often[m] * traffic[entry] / sampled[entry] for m, entry in zip(asked, entries, strict=True)]
 
 
 def bands(ctx: Context) -> Callable[[Dims], str]:

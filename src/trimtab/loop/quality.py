@@ -64,9 +64,10 @@ def _compare(ctx: Context, plan: Plan, stage: str) -> Series:
     given = answers.of_plan(ctx, plan, asked, stage)
     values = _values(ctx, [one.outputs for one in given], [one.outputs for one in reference])
     unpadded, band = _unpadded(ctx, plan, given, stage), answers.bands(ctx)
+    weights = answers.weights(ctx, plan, asked)
     rows = [
         {**_shape(ctx, ours), "band": band(ours.member[1]), "entry": ours.entry, "route": ours.route,
-         "value": cell, "unpadded": unpadded.get(at), "message": _message(ctx, ours, theirs)}
+         "requests": weights[at], "value": cell, "unpadded": unpadded.get(at), "message": _message(ctx, ours, theirs)}
         for at, (ours, theirs, cell) in enumerate(zip(given, reference, _cells(values), strict=True))
     ]  # fmt: skip
     function = f" by {quality.function}" if quality.function else ""
@@ -128,7 +129,7 @@ def cells(ctx: Context, plan: Plan, stage: str) -> tuple[MatrixCell, ...]:
         return ()
     before = judge(ctx, ctx.study.baseline, stage)
     known = {} if before is None else {(part.kind, part.name): part for part in gate.parts(before)}
-    nothing = gate.Part("all", "all shapes", (), np.empty(0))
+    nothing = gate.Part("all", "all shapes", (), np.empty(0), np.empty(0))
     decisive = gate.decisive(gate.parts(found), ctx.study.quality) or (nothing,)
     return tuple(_cell(ctx, found, part, known.get((part.kind, part.name))) for part in decisive)
 
