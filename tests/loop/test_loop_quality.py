@@ -7,6 +7,8 @@ has no reference answer. What is claimed of answers is tested on real runtimes; 
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +22,7 @@ from trimtab.domain.study import QualitySpec
 from trimtab.errors import StudyError
 from trimtab.loop import answers, quality, stages
 from trimtab.loop.context import Context
-from trimtab.store.packet import Packet
+from trimtab.store.packet import Packet, load_record, verify
 from trimtab.store.study import load_study
 
 PADDED = Plan(
@@ -43,19 +45,22 @@ def _two_cores() -> None:
         pytest.skip("needs cores 0 and 1")
 
 
-def context(folder: Path, spec: QualitySpec = ERROR, **payload: object) -> Context:
-    """A run whose workload has been read: widths 1 to 100, one payload each, of ones unless ``payload`` says more."""
-    text = STUDY + '\n[workload.payload]\nkind = "real"\nbank = "bank.npz"\n'
-    path = write_study(
-        folder, text.replace("[[model.outputs]]", f"pad = {payload.get('pad', 0.0)}\n\n[[model.outputs]]", 1), 400
-    )
+def fed(folder: Path, text: str, **payload: object) -> Path:
+    """The study ``text`` with real payloads: widths 1 to 100, one each, of ones unless ``payload`` says more."""
+    kind = '\n[workload.payload]\nkind = "real"\nbank = "bank.npz"\n'
+    pad = f"pad = {payload.get('pad', 0.0)}\n\n[[model.outputs]]"
     rows = {f"x/{width:03}": np.ones((1, width), np.float32) for width in range(1, 101)}
     for width in payload.get("masked", ()):
         rows[f"x/{width:03}"][0, 0] = -np.inf
     for width in payload.get("broken", ()):
         rows[f"x/{width:03}"][0, 0] = np.nan
     np.savez(folder / "bank.npz", **rows)
-    study = replace(load_study(path), quality=spec)
+    return write_study(folder, text.replace("[[model.outputs]]", pad, 1) + kind, 400)
+
+
+def context(folder: Path, spec: QualitySpec = ERROR, **payload: object) -> Context:
+    """A run whose workload has been read."""
+    study = replace(load_study(fed(folder, STUDY, **payload)), quality=spec)
     ctx = Context(study=study, folder=folder, packet=Packet(folder / "packet"), budget_s=60, progress=Silent())
     stages.workload(ctx)
     return ctx
@@ -167,3 +172,32 @@ def test_random_payloads_judge_nothing(tmp_path: Path) -> None:
     assert quality.cells(ctx, PADDED, "decide") == ()
     assert quality.holds(ctx, PADDED, "decide") is None
     assert answers.infinities(ctx, "compile") is None
+
+
+@pytest.mark.slow
+def test_a_whole_run_sets_quality_memory_and_speed_in_one_row(tmp_path: Path) -> None:
+    text = STUDY.replace("warm_shapes = [20]", "").replace("replays = 2", "replays = 1")
+    text = text.replace('reference = "null"', 'precision = "default"\nreference = "null"\nmetric = "max-error"')
+    path, out = fed(tmp_path, text.replace("replay_s = 1.2", "replay_s = 1.0")), tmp_path / "packet"
+    done = subprocess.run(
+        [sys.executable, "-m", "trimtab", "run", str(path), "--out", str(out)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    record = load_record(out)
+    candidates = record.findings["retune"].table("retune.candidates")
+    assert candidates is not None
+    row = {name: column[candidates.columns["plan"].index("refit-2")] for name, column in candidates.columns.items()}
+    assert isinstance(row["peak_mib"], float)
+    assert (row["quality"], row["quality_status"], row["payloads"]) == (0.0, "pass", "real")
+    parts = record.findings["compile"].table("compile.quality_parts")
+    assert parts is not None
+    assert set(parts.columns["kind"]) == {"all", "band", "entry"}
+    assert set(parts.columns["status"]) == {"pass"}
+    assert all(isinstance(time, float) for time in parts.columns["time"])
+    memory = record.findings["compile"].table("compile.memory")
+    assert memory is not None
+    assert memory.columns["plan"][0] == "today"
+    assert verify(out) == []

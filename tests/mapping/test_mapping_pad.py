@@ -93,7 +93,7 @@ def test_outputs_that_do_not_fit_the_study_are_refused() -> None:
         split(SPEC, DIMS, {"z": np.zeros((1, 2, 3))}, [(2,)])
     with pytest.raises(ModelError, match="no row for each of 2"):
         split(SPEC, DIMS, {"y": np.zeros((1, 2, 3))}, [(2,), (2,)])
-    with pytest.raises(ModelError, match="its crop keeps 4 positions"):
+    with pytest.raises(ModelError, match="its crop keeps 4"):
         split(SPEC, DIMS, {"y": np.zeros((1, 2, 3))}, [(4,)])
 
 

@@ -61,7 +61,7 @@ class Halved:
 @pytest.mark.parametrize(
     ("payload", "message"),
     [
-        (1, "output 'y' has shape [1, 2]; its crop keeps 5 positions of axis 1"),  # a row of 2
+        (1, "output 'y' has shape [1, 2]; its crop keeps 5 of axis 1"),  # a row of 2
         (0, "output 'y' is empty"),  # a row of 1: nothing is above 1
     ],
 )

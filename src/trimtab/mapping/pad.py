@@ -151,7 +151,7 @@ def _crop(out: OutputSpec, part: NDArray[Any], true: dict[str, int]) -> NDArray[
         keep = kept(crop, true[crop.dim])
         if not 1 <= crop.axis < part.ndim or keep > part.shape[crop.axis]:
             raise ModelError(
-                f"output {out.name!r} has shape {list(part.shape)}; its crop keeps {keep} positions of axis {crop.axis}",
+                f"output {out.name!r} has shape {list(part.shape)}; its crop keeps {keep} of axis {crop.axis}",
                 where=f"model.outputs crop of {crop.dim!r}",
                 fix="check axis, up and down: kept positions are floor(ceil(dim / up) / down)",
             )
