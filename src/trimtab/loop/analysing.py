@@ -46,4 +46,4 @@ def _circumstances(ctx: Context) -> Circumstances:
 def baseline_replays(ctx: Context) -> list[Trace]:
     """The baseline on the tune slice, every fresh replay."""
     baseline = ctx.study.baseline
-    return runs.in_turn(ctx, [baseline], TUNE, ctx.schedule.replays, label=TUNE, stage="replay")[baseline.id]
+    return runs.in_turn(ctx, [baseline], ctx.slice(TUNE), ctx.schedule.replays, label=TUNE, stage="replay")[baseline.id]

@@ -12,7 +12,7 @@ from trimtab.domain.trace import Trace
 from trimtab.domain.verdict import MatrixCell, Move, Proposal
 from trimtab.evidence import latency
 from trimtab.evidence.attribute import tail
-from trimtab.loop import memory, runs
+from trimtab.loop import conditions, memory, runs
 from trimtab.loop.context import Context
 from trimtab.retuning import arms, findings, moves, rollback
 from trimtab.retuning import memory as charge
@@ -34,15 +34,20 @@ def held_out(ctx: Context, move: Move) -> Replays:
     if move.kind == moves.NO_CHANGE:
         return {}
     plans = [ctx.study.baseline, move.plan]
-    return runs.in_turn(ctx, plans, HELD_OUT, ctx.schedule.replays, label=HELD_OUT, stage="validate")
+    return runs.in_turn(ctx, plans, ctx.slice(HELD_OUT), ctx.schedule.replays, label=HELD_OUT, stage="validate")
 
 
-def matrix_of(ctx: Context, replays: Replays) -> matrix.Matrix:
-    """The validation matrix of these replays."""
+def matrix_of(ctx: Context, move: Move, replays: Replays) -> matrix.Matrix:
+    """The matrix of these replays of baseline and ``move``, and of those under the conditions of the study."""
     study = ctx.study
     rows = arms.slice_rows(ctx.workload, ctx.slice(HELD_OUT))
-    pairs = [_arms(replays)] if replays else []
+    pairs = [_arms(replays), *_conditions(ctx, move)] if replays else []
     return matrix.validate(study.sla, study.guards, pairs, rows, study.seeds.bootstrap)
+
+
+def _conditions(ctx: Context, move: Move) -> list[arms.Arms]:
+    plans = [ctx.study.baseline, move.plan]
+    return [arms.arms_of(kind, *found.values()) for kind, found in conditions.replays(ctx, plans)]
 
 
 def _arms(replays: Replays) -> arms.Arms:

@@ -7,14 +7,16 @@ before the run starts again, so that nothing measured is lost.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import NamedTuple
 
 import msgspec
 
 from trimtab import backends
 from trimtab.domain.plan import Plan
 from trimtab.domain.trace import RunInfo, Source, Trace
-from trimtab.domain.workload import Workload
+from trimtab.domain.workload import Slice, Workload
 from trimtab.loop import answers
 from trimtab.loop.context import Context, Renamed
 from trimtab.mapping.cost import ProfileService
@@ -22,7 +24,7 @@ from trimtab.mapping.route import Router
 from trimtab.runtime.replay import ReplayRequest, replay
 from trimtab.serving.record import Recorder
 from trimtab.serving.simulate import simulate
-from trimtab.store.codec import digest
+from trimtab.store.codec import digest, workload_digest
 from trimtab.store.packet import is_done, mark_done
 from trimtab.store.telemetry import TelemetrySink, recover
 
@@ -33,16 +35,37 @@ class Interrupted(KeyboardInterrupt):
     """A replay was stopped by Ctrl-C; its trace so far is in the packet."""
 
 
-def replayed(ctx: Context, plan: Plan, part: str, run_id: str, *, stage: str) -> Trace:
-    """The measured run ``run_id`` of ``plan`` on slice ``part``: from the packet if it is there, else replayed now."""
-    inputs = _inputs(ctx, plan, part, stage)
+def _unchanged(load: Workload) -> Workload:
+    return load
+
+
+class Setting(NamedTuple):
+    """What a run is made under: ``load`` changes the traffic of its slice, ``around`` the machine while it runs.
+
+    ``name`` says all that it does, with every number: two settings of one name are the same.
+    """
+
+    name: str = ""
+    load: Callable[[Workload], Workload] = _unchanged
+    around: Callable[[], AbstractContextManager[object]] = nullcontext
+
+
+AS_RECORDED = Setting()
+
+
+def replayed(
+    ctx: Context, plan: Plan, part: Slice, run_id: str, *, stage: str, setting: Setting = AS_RECORDED
+) -> Trace:
+    """The measured run ``run_id`` of ``plan`` on ``part``: from the packet if it is there, else replayed now."""
+    inputs = _inputs(ctx, plan, part, stage, setting)
     checkpoint = f"run-{run_id}"
     if is_done(ctx.packet.folder, checkpoint, inputs):
         ctx.keep(sorted(ctx.packet.trace_folder(run_id).iterdir()))
         return ctx.packet.read_trace(run_id)
-    _salvage(ctx, plan, part, run_id)
-    workload = ctx.workload.take(ctx.slice(part))
-    with TelemetrySink(ctx.packet.telemetry_path(run_id)) as log:
+    workload = setting.load(ctx.workload.take(part))
+    run = _under(info(ctx, plan, part.name, run_id, "measured", 0), workload, setting)
+    _salvage(ctx, plan, workload, run)
+    with TelemetrySink(ctx.packet.telemetry_path(run_id)) as log, setting.around():
         trace = replay(
             ReplayRequest(
                 workload=workload,
@@ -54,7 +77,7 @@ def replayed(ctx: Context, plan: Plan, part: str, run_id: str, *, stage: str) ->
                 predictor=ctx.costs(plan),
                 cores=ctx.worker_cores(plan),
                 driver_core=ctx.driver_core,
-                run=info(ctx, plan, part, run_id, "measured", 0),
+                run=run,
                 infinities=answers.infinities(ctx, stage),
                 sink=lambda table, rows: log.extend([(table, *row) for row in rows]),
             ),
@@ -72,7 +95,14 @@ def replayed(ctx: Context, plan: Plan, part: str, run_id: str, *, stage: str) ->
 
 
 def in_turn(
-    ctx: Context, plans: Sequence[Plan], part: str, times: int, *, label: str, stage: str
+    ctx: Context,
+    plans: Sequence[Plan],
+    part: Slice,
+    times: int,
+    *,
+    label: str,
+    stage: str,
+    setting: Setting = AS_RECORDED,
 ) -> dict[str, list[Trace]]:
     """Every plan ``times`` times on the same arrivals, in turn, each round in the other direction (A B B A). Runs are
     named ``<label>-<plan>-<number>``."""
@@ -81,7 +111,7 @@ def in_turn(
         order = plans if number % 2 else tuple(reversed(plans))
         for plan in order:
             run_id = f"{label}-{plan.id}-{number}"
-            found[plan.id].append(replayed(ctx, plan, part, run_id, stage=stage))
+            found[plan.id].append(replayed(ctx, plan, part, run_id, stage=stage, setting=setting))
     return found
 
 
@@ -111,10 +141,19 @@ def info(ctx: Context, plan: Plan, part: str, run_id: str, source: Source, seed:
     )
 
 
-def _inputs(ctx: Context, plan: Plan, part: str, stage: str) -> dict[str, str]:
+def _under(run: RunInfo, workload: Workload, setting: Setting) -> RunInfo:
+    """A run under a setting starts elsewhere and serves other traffic: nobody may take it for one as recorded."""
+    if setting == AS_RECORDED:
+        return run
+    state = f"{run.start_state}; {setting.name}"
+    return msgspec.structs.replace(run, workload_sha256=workload_digest(workload), start_state=state)
+
+
+def _inputs(ctx: Context, plan: Plan, part: Slice, stage: str, setting: Setting) -> dict[str, str]:
     return {
         "plan": digest(plan),
-        "slice": digest(ctx.slice(part)),
+        "slice": digest(part),
+        "setting": setting.name,
         "workload": ctx.workload_sha256,
         "envelope": ctx.envelope_sha256,
         "model": ctx.fed,
@@ -126,15 +165,15 @@ def _inputs(ctx: Context, plan: Plan, part: str, stage: str) -> dict[str, str]:
 # --- telemetry that outlives the process ---------------------------------------------------------------------------
 
 
-def _salvage(ctx: Context, plan: Plan, part: str, run_id: str) -> None:
+def _salvage(ctx: Context, plan: Plan, workload: Workload, run: RunInfo) -> None:
     """Turn the log of a run that was killed into an incomplete trace: the same recorder makes it, from rows instead of
     events."""
-    path = ctx.packet.telemetry_path(run_id)
+    path = ctx.packet.telemetry_path(run.id)
     if not path.is_file():
         return
-    run = info(ctx, plan, part, _cut_id(ctx, run_id), "measured", 0)
     router = Router(plan.compile)
-    recorder = Recorder(run, ctx.workload.take(ctx.slice(part)), tuple(router.entries), ctx.worker_cores(plan))
+    cut = msgspec.structs.replace(run, id=_cut_id(ctx, run.id))
+    recorder = Recorder(cut, workload, tuple(router.entries), ctx.worker_cores(plan))
     rows = recover(path).rows
     for table, *row in rows:
         recorder.restore(table, tuple(row))

@@ -165,8 +165,9 @@ def retune(ctx: Context) -> Findings:
 
 def validate(ctx: Context) -> Findings:
     """R21: baseline and candidate in turn on held-out traffic."""
-    replays = judging.held_out(ctx, judging.choice(ctx).move)
-    found = findings.validate(judging.matrix_of(ctx, replays), "traces")
+    move = judging.choice(ctx).move
+    replays = judging.held_out(ctx, move)
+    found = findings.validate(judging.matrix_of(ctx, move, replays), "traces")
     if not replays:
         return found
     traces = [trace for arm in replays.values() for trace in arm]
@@ -177,7 +178,7 @@ def decide(ctx: Context) -> Findings:
     """R22, R36: one verdict from the cells, and the proposal with its measured effect and its way back."""
     study, draft = ctx.study, judging.choice(ctx)
     replays, not_compared = judging.held_out(ctx, draft.move), judging.not_compared(ctx)
-    cells = judging.matrix_of(ctx, replays)
+    cells = judging.matrix_of(ctx, draft.move, replays)
     proposal = judging.proposal(ctx, draft, cells, replays) if replays else draft
     case = ruling.Case(
         move=draft.move,

@@ -33,7 +33,7 @@ def charged(ctx: Context, move: Move) -> Move:
 def confirming_replays(ctx: Context, plans: Sequence[Plan]) -> dict[str, Sequence[Floats] | str]:
     """Latencies of each plan on the tune slice, in turn; or why a plan could not be replayed."""
     runnable = [each for each in plans if not ctx.failed(each)]
-    found = runs.in_turn(ctx, runnable, TUNE, ctx.schedule.confirming, label="confirm", stage="retune")
+    found = runs.in_turn(ctx, runnable, ctx.slice(TUNE), ctx.schedule.confirming, label="confirm", stage="retune")
     replays: dict[str, Sequence[Floats] | str] = {
         name: [latency.latencies(trace, ctx.study.sla) for trace in traces] for name, traces in found.items()
     }

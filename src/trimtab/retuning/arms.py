@@ -24,6 +24,7 @@ CONDITIONS = (
     "memory neighbour",
     "cold start",
     "drifted shapes",
+    "later traffic",
     "second trace",
 )
 """What a plan may meet; ``normal`` is the traffic as recorded on this machine. Conditions that were not run are cells
