@@ -67,7 +67,7 @@ def twin(model: ModelFile) -> ModelFile:
     if path.stem == "image":
         return msgspec.structs.replace(model, torch=f"{__file__}:image")
     open_axes = {name: Dim(name, min=1) for name in (BATCH, *model.dim_names)}
-    shapes = {spec.name: tuple(open_axes.get(axis) for axis in spec.shape) for spec in model.spec.inputs}
+    shapes = {spec.name: tuple(open_axes.get(axis, Dim.STATIC) for axis in spec.shape) for spec in model.spec.inputs}
     given = tuple(example(spec, model.dim_names) for spec in model.spec.inputs)
     torch.export.save(torch.export.export(MODULES[path.stem]().eval(), given, dynamic_shapes=shapes), path)
     return msgspec.structs.replace(model, torch=str(path))

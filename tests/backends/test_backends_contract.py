@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import multiprocessing
+import os
 import pickle
 from pathlib import Path
 
@@ -13,19 +14,33 @@ import numpy as np
 import pytest
 
 from trimtab import backends
-from trimtab.domain.ports import Backend, CompiledEntry, ModelFile
+from trimtab.domain.plan import Entry
+from trimtab.domain.ports import Backend, BackendInfo, CompiledEntry, ModelFile
 from trimtab.domain.profile import CompileFailure, CompileOptions
 from trimtab.domain.study import InputSpec, OutputSpec
-from trimtab.errors import ModelError, StudyError
+from trimtab.errors import MissingTool, ModelError, StudyError
 
 COMPUTES_NOTHING = "the null backend computes no network"
 READS_NOTHING = "the null backend reads no network"
-ACCURACY = {"iree": 1e-5, "onnxruntime": 1e-5, "openvino": 3e-2}
+ACCURACY = {"iree": 1e-5, "onnxruntime": 1e-5, "openvino": 3e-2, "torch": 1e-5}
 """Share of the largest output; OpenVINO may compute in bfloat16 when left alone (8 bits of mantissa)."""
+
+
+def missing(name: str) -> str:
+    """Why a runtime is left out: it is not installed. In CI none may be missing."""
+    try:
+        backends.factory(name)
+    except MissingTool as error:
+        return "" if os.environ.get("CI") else error.what
+    return ""
+
+
+MISSING = {name: missing(name) for name in backends.names() if missing(name)}
 
 
 def every(**cannot: str) -> pytest.MarkDecorator:
     """Parametrise over all backends; those named in ``cannot`` are skipped with that reason."""
+    cannot = MISSING | cannot
     return pytest.mark.parametrize(
         "name",
         [
@@ -35,15 +50,41 @@ def every(**cannot: str) -> pytest.MarkDecorator:
     )
 
 
+class Eager:
+    """Torch without compiling, unless a test asks for it: that takes seconds for each tiny network."""
+
+    name = "torch"
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+
+    def info(self) -> BackendInfo:
+        return self._backend.info()
+
+    def compile(self, model: ModelFile, entry: Entry, options: CompileOptions) -> CompiledEntry | CompileFailure:
+        extra = {"mode": "eager"} | options.extra
+        return self._backend.compile(model, entry, msgspec.structs.replace(options, extra=extra))
+
+
 @pytest.fixture(scope="session")
 def made() -> dict[str, Backend]:
-    return {name: backends.factory(name)() for name in backends.names()}
+    found = {name: backends.factory(name)() for name in backends.names() if name not in MISSING}
+    return found | {name: Eager(backend) for name, backend in found.items() if name == "torch"}
+
+
+def with_twin(model: ModelFile) -> ModelFile:
+    """``model`` with its torch network, where torch is installed."""
+    if "torch" in MISSING:
+        return model
+    import backends_torch_nets
+
+    return backends_torch_nets.twin(model)
 
 
 @pytest.fixture(scope="session")
 def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ModelFile]:
     folder = tmp_path_factory.mktemp("nets")
-    return {name: write(folder) for name, (write, _) in nets.NETS.items()}
+    return {name: with_twin(write(folder)) for name, (write, _) in nets.NETS.items()}
 
 
 def compiled(result: CompiledEntry | CompileFailure) -> CompiledEntry:
@@ -152,7 +193,7 @@ def test_inspection_names_operators_kernels_and_precision(name, net, executed, m
     assert program.run(nets.inputs(model, *executed))["y"].shape[0] == executed[0], "still usable after inspection"
 
 
-@every(null=COMPUTES_NOTHING)
+@every(null=COMPUTES_NOTHING, torch="nothing is folded in eager mode")
 def test_inspection_shows_that_relu_was_folded_into_the_convolution(name, made, models) -> None:
     model = models["line"]
     program = compiled(made[name].compile(model, nets.entry("dynamic", (1,), (40,)), CompileOptions()))
@@ -164,7 +205,13 @@ def test_inspection_shows_that_relu_was_folded_into_the_convolution(name, made, 
 @every()
 def test_an_unknown_option_is_a_failure_with_a_suggestion(name, made, models) -> None:
     whole = nets.entry("dynamic", (1,), (40,))
-    known = {"iree": "fusion", "null": "first_us", "onnxruntime": "spinning", "openvino": "bounds"}[name]
+    known = {
+        "iree": "fusion",
+        "null": "first_us",
+        "onnxruntime": "spinning",
+        "openvino": "bounds",
+        "torch": "dynamic",
+    }[name]
     failure = made[name].compile(models["line"], whole, CompileOptions(extra={known[:-1]: "1"}))
     assert isinstance(failure, CompileFailure)
     assert (failure.entry, failure.kind) == ("dynamic-entry", "unknown-option")
@@ -173,7 +220,13 @@ def test_an_unknown_option_is_a_failure_with_a_suggestion(name, made, models) ->
 
 @every()
 def test_an_option_with_a_value_that_means_nothing_is_a_failure(name, made, models) -> None:
-    option = {"iree": "fusion", "null": "mode", "onnxruntime": "arena", "openvino": "bounds"}[name]
+    option = {
+        "iree": "fusion",
+        "null": "mode",
+        "onnxruntime": "arena",
+        "openvino": "bounds",
+        "torch": "mode",
+    }[name]
     failure = made[name].compile(
         models["line"], nets.entry("dynamic", (1,), (40,)), CompileOptions(extra={option: "perhaps"})
     )
@@ -210,7 +263,7 @@ def test_a_study_that_contradicts_the_network_is_told_what_where_and_how_to_fix(
     with pytest.raises(ModelError) as caught:
         made[name].compile(changed(models["line"], **parts), nets.entry("dynamic", (1,), (40,)), CompileOptions())
     assert what in caught.value.what
-    assert caught.value.where.endswith("line.onnx")
+    assert caught.value.where.endswith(("line.onnx", "line.pt2"))
     assert fix in caught.value.fix
 
 
@@ -226,10 +279,10 @@ def test_an_input_that_the_study_forgot_is_named(name, made, models) -> None:
 )
 @every(null=READS_NOTHING)
 def test_a_missing_or_broken_file_is_a_model_error(name, content, what, made, models, tmp_path: Path) -> None:
-    path = tmp_path / "broken.onnx"
-    if content is not None:
+    paths = [tmp_path / "broken.onnx", tmp_path / "broken.pt2"]
+    for path in paths if content is not None else ():
         path.write_bytes(content)
-    model = msgspec.structs.replace(models["line"], path=str(path))
+    model = msgspec.structs.replace(models["line"], path=str(paths[0]), torch=str(paths[1]))
     with pytest.raises(ModelError, match=what):
         made[name].compile(model, nets.entry("dynamic", (1,), (40,)), CompileOptions())
 
@@ -268,7 +321,7 @@ def resident() -> float:
 
 @every(null="holds no memory")
 def test_closing_gives_the_memory_back(name, made, models, tmp_path: Path) -> None:
-    big = nets.heavy(tmp_path, mib=48)
+    big = with_twin(nets.heavy(tmp_path, mib=48))
     before = resident()
     program = compiled(made[name].compile(big, nets.entry("dynamic", (1,), (4,)), CompileOptions()))
     program.run(nets.inputs(big, 1, 2))
@@ -281,13 +334,14 @@ def test_closing_gives_the_memory_back(name, made, models, tmp_path: Path) -> No
 
 def in_a_worker(pickled: bytes, model: ModelFile) -> tuple[str, tuple[int, ...]]:
     backend = pickle.loads(pickled)()  # noqa: S301 - our own bytes
-    program = backend.compile(model, nets.entry("dynamic", (1,), (40,)), CompileOptions())
+    options = CompileOptions(extra={"mode": "eager"} if backend.name == "torch" else {})
+    program = backend.compile(model, nets.entry("dynamic", (1,), (40,)), options)
     return backend.name, program.run(nets.inputs(model, 1, 12))["y"].shape
 
 
 def test_a_factory_survives_the_way_into_a_spawned_worker(models) -> None:
     with multiprocessing.get_context("spawn").Pool(1) as pool:
-        for name in backends.names():
+        for name in [name for name in backends.names() if name not in MISSING]:
             said, shape = pool.apply(in_a_worker, (pickle.dumps(backends.factory(name)), models["line"]))
             assert said == name
             assert shape[0] == 1
