@@ -77,7 +77,7 @@ class Context:
         tried = sum(len(each) for each in kinds) + space.precisions.count("int8")  # int8 is made in two ways
         count = 2 + tried + len(self.study.candidates)
         budget = self.study.budget
-        return plan_time(self.budget_s, budget.replays, count, budget.replay_s)
+        return plan_time(self.budget_s, budget.replays, count, budget.replay_s, len(self.study.conditions))
 
     @property
     def driver_core(self) -> int:

@@ -37,11 +37,14 @@ class Schedule(Noun, frozen=True, kw_only=True):
     confirming: int
 
 
-def plan_time(budget_s: float, replays: int, profiles: int, fixed_replay_s: float | None) -> Schedule:
-    """Deal ``budget_s`` out. ``profiles`` = distinct compile specs; ``fixed_replay_s`` overrides the tune length."""
+def plan_time(
+    budget_s: float, replays: int, profiles: int, fixed_replay_s: float | None, conditions: int = 0
+) -> Schedule:
+    """Deal ``budget_s`` out. ``profiles`` = distinct compile specs; ``fixed_replay_s`` overrides the tune length; each
+    of ``conditions`` takes as many replays as the held-out slice as recorded."""
     confirming = replays if budget_s >= AMPLE_S else 1
-    tune = replays + (CONFIRMED + 1) * confirming
-    count, weight = tune + 2 * replays, tune + 2 * replays * HELD_OUT_WEIGHT
+    tune, held_out = replays + (CONFIRMED + 1) * confirming, 2 * replays * (1 + conditions)
+    count, weight = tune + held_out, tune + held_out * HELD_OUT_WEIGHT
     left = budget_s - FIXED_S - PROFILE_S * profiles - START_S * count
     tune_s = fixed_replay_s if fixed_replay_s is not None else max(left, 0.0) / weight
     return Schedule(
