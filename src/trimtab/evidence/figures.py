@@ -42,7 +42,7 @@ class Desk:
         missing = value is None or math.isnan(value)
         figure = Figure(
             id=f"{self.stage}.{name}",
-            value=None if missing else float(value),
+            value=None if value is None or missing else float(value),
             unit=unit,
             samples=samples,
             scope=scope or self.scope,

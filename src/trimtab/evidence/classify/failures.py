@@ -81,8 +81,8 @@ def _where(trace: Trace, rows: Rows) -> str:
 
 def _entries(trace: Trace, rows: Rows) -> str:
     batches = trace.requests["batch"][rows]
-    here = trace.batches["entry"][np.isin(trace.batches["id"], batches[batches != NEVER])] if len(trace.batches) else []
-    names = [trace.entries[code] for code in dict.fromkeys(int(code) for code in here) if code >= 0]
+    here = np.isin(trace.batches["id"], batches[batches != NEVER])
+    names = [trace.entries[code] for code in dict.fromkeys(trace.batches["entry"][here].tolist()) if code >= 0]
     more = f" and {len(names) - MOST_ENTRIES} more" if len(names) > MOST_ENTRIES else ""
     return f"entry {' '.join(names[:MOST_ENTRIES])}{more}" if names else ""
 
