@@ -14,7 +14,7 @@ from typing import Annotated
 from cyclopts import App, CycloptsError, Parameter
 
 from trimtab import __version__
-from trimtab.cli import release, show
+from trimtab.cli import export, release, show
 from trimtab.errors import MachineError, TrimtabError, UsageError
 
 app = App(
@@ -232,6 +232,7 @@ def schema() -> int:
 
 
 release.register(app)
+export.register(app)
 
 
 def main(argv: list[str]) -> int:

@@ -31,7 +31,7 @@ from trimtab.domain.workload import Workload
 from trimtab.errors import PacketError
 from trimtab.store import codec
 from trimtab.store._json import digest, read_json, write_json
-from trimtab.store._write import safe_name, write_bytes
+from trimtab.store._write import replace_file, safe_name, write_bytes
 from trimtab.store.checkpoint import Checkpoint, forget, is_done, mark_done, outputs_of
 from trimtab.store.manifest import MANIFESTS, Problem, build_manifest, file_digest, set_aside, verify
 
@@ -49,6 +49,7 @@ __all__ = [
     "load_record",
     "mark_done",
     "outputs_of",
+    "replace_file",
     "safe_name",
     "set_aside",
     "verify",

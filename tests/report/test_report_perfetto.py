@@ -21,7 +21,7 @@ from trimtab.domain.trace import (
     Trace,
     empty,
 )
-from trimtab.report.timeline import CORES, STREAMS, events
+from trimtab.report.perfetto import CORES, STREAMS, events
 
 INFO = RunInfo(
     id="run",

@@ -1,0 +1,38 @@
+"""The verb ``export``: a run for other tools."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cyclopts import App
+
+from trimtab.cli import show
+
+
+def register(app: App) -> None:
+    """Add the verb to the command line."""
+    app.command(export)
+
+
+def export(packet: Path, *, run: str | None = None, out: Path | None = None, json: bool = False) -> int:
+    """Write one run as a timeline that ui.perfetto.dev and chrome://tracing open: cores, streams, and who rode where.
+
+    Parameters
+    ----------
+    packet
+        The packet's folder.
+    run
+        Which of its runs, such as held-out-today-1; by default the last one that the verdict rests on.
+    out
+        The file to write; by default <run>.trace.json in the current folder.
+    json
+        Print the result as JSON.
+    """
+    from trimtab.loop.exporting import export_run
+
+    path, events = export_run(packet, run, out)
+    if json:
+        show.raw_json({"file": str(path), "events": events})
+    else:
+        show.lines([f"{path}: {events:,} events; open it at ui.perfetto.dev"])
+    return 0
