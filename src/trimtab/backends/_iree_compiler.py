@@ -8,6 +8,7 @@ entry into the next. It is pinned with its worker and uses as many threads as th
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -23,6 +24,10 @@ from trimtab.domain.profile import FailureKind
 
 FUNCTION = "main"
 """What the network is called in the compiled program."""
+
+
+IR = re.compile(r"(: %| #hal\.).*")
+"""Where the compiler goes on to show the operation, or the whole target, that it speaks of."""
 
 
 class Order(Noun, frozen=True, kw_only=True):
@@ -74,11 +79,10 @@ def _failed(code: int, said: str) -> CompilerError:
 
 
 def complaint(said: str) -> str:
-    """What went wrong, from all that the compiler said: its first error, else its last words.
-
-    An error is given without the IR that surrounds it, which is as long as the network.
-    """
+    """What went wrong, from all that the compiler said: its first error, how many followed, else its last words."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
-    errors = [line.partition("error: ")[2] for line in lines if "error: " in line.lower()]
     fatal = [line for line in lines if line.startswith("LLVM ERROR")]
-    return brief(RuntimeError((fatal or errors or lines[-1:] or ["it said nothing"])[0]))
+    errors = [IR.sub("", line.partition("error: ")[2]) for line in lines if "error: " in line]
+    first = (fatal or errors or lines[-1:] or ["it said nothing"])[0]
+    more = f" (and {len(errors) - 1} more errors)" if len(errors) > 1 and not fatal else ""
+    return brief(RuntimeError(first + more))

@@ -35,6 +35,9 @@ def imported(order: Order) -> Any:
     network = _onnx.read(order.path)
     onnx.load_external_data_for_model(network, _onnx.folder_of(order.path))
     _onnx.fix_inputs(network, order.ranges)
+    unknown = {node.op_type for node in network.graph.node if not (node.domain or onnx.defs.has(node.op_type))}
+    if unknown:
+        raise ValueError(f"ONNX has no operator {', '.join(sorted(unknown))}")
     network = _raised(network)
     network.graph.name = FUNCTION
     del network.graph.value_info[:]  # shapes of before the inputs were fixed

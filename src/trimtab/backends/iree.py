@@ -146,7 +146,7 @@ class IreeBackend:
 
 
 class IreeEntry(CompiledEntry):
-    """One loaded program on a device of its own, so that the device's memory is the program's."""
+    """One loaded program."""
 
     def __init__(self, iree: Any, program: bytes, model: ModelFile, entry: Entry, options: CompileOptions) -> None:
         network = _onnx.read(model.path)
@@ -154,13 +154,16 @@ class IreeEntry(CompiledEntry):
         self._inputs, self._outputs = tuple(_onnx.inputs_of(network)), _onnx.outputs_of(network)
         self._program: mmap.mmap | None = mmap.mmap(-1, len(program))  # aligned, so that IREE uses it as it is
         self._program.write(program)
-        self._function: Any = self._load()
+        self._function: Any = self._load(_device(iree, options.threads))
 
     def run(self, inputs: Arrays) -> dict[str, NDArray[Any]]:
         if self._function is None:
             raise RuntimeError("the entry is closed")
         refuse_fixed(self._model, self._entry, executed_of(self._model, inputs))
-        results = self._function(*self._given(inputs))
+        try:
+            results = self._function(*self._given(inputs))
+        except Exception as error:  # one built-in type for each of IREE's status codes
+            raise _fault(error) from error
         by_name = dict(zip(self._outputs, results if isinstance(results, tuple) else (results,), strict=True))
         return {spec.name: np.array(by_name[spec.name].to_host()) for spec in self._model.spec.outputs}
 
@@ -179,6 +182,7 @@ class IreeEntry(CompiledEntry):
             operators=operators(found, members(ir, tuple(kinds)), kinds),
             operators_before=_onnx.operators_of(network),
             note=f"one row a launch; times are those of run {_iree_profile.RUNS}, by IREE's profiler",
+            workspace_bytes=self._workspace(inputs),
         )
 
     def close(self) -> None:
@@ -188,12 +192,17 @@ class IreeEntry(CompiledEntry):
         """The arrays in the network's own order."""
         return [np.ascontiguousarray(inputs[name]) for name in self._inputs]
 
-    def _load(self) -> Any:
-        iree, device = self._iree, _device(self._iree, self._options.threads)
-        instance = iree.VmInstance()
+    def _load(self, device: Any) -> Any:
+        iree, instance = self._iree, self._iree.VmInstance()
         module = iree.VmModule.wrap_buffer(instance, self._program)
         context = iree.VmContext(instance, [iree.create_hal_module(instance, device), module])
         return iree.FunctionInvoker(context, device, module.lookup_function(FUNCTION))
+
+    def _workspace(self, inputs: Arrays) -> int:
+        """One run on a fresh device that counts: the pool's device does not count what a run allocates for itself."""
+        device = _device(self._iree, 1)
+        self._load(device)(*self._given(inputs))
+        return int(device.allocator.statistics["device_bytes_peak"])
 
 
 def arguments(options: CompileOptions) -> tuple[str, ...]:
@@ -216,6 +225,12 @@ def _device_words(threads: int) -> tuple[str, ...]:
     if threads == 1:
         return (f"--device={ALONE}",)
     return (f"--device={POOLED}", POOL_SIZE.format(threads))
+
+
+def _fault(error: Exception) -> Exception:
+    """What IREE says of a run, without the names of what it was calling."""
+    said = str(error).partition("; while ")[0]
+    return MemoryError(brief(RuntimeError(said))) if "RESOURCE_EXHAUSTED" in said else RuntimeError(said)
 
 
 def _refuse(entry: Entry, options: CompileOptions) -> CompileFailure | None:

@@ -93,6 +93,8 @@ class Plan(Noun, frozen=True, kw_only=True):
 OPTION_KINDS: dict[str, str] = {
     "disable": "optimisation",
     "snippets": "optimisation",
+    "fusion": "optimisation",
+    "data_tiling": "optimisation",
     "quantise": "precision",
     "integer_kernels": "precision",
     "float_precision": "precision",

@@ -37,12 +37,17 @@ class Operator(Noun, frozen=True, kw_only=True):
 
 
 class Inspection(Noun, frozen=True, kw_only=True):
-    """What a backend can say about a compiled entry: operators in execution order, and the shape that was profiled."""
+    """What a backend can say about a compiled entry: operators in execution order, and the shape that was profiled.
+
+    ``workspace_bytes``: the most that the runtime's own allocator held at once in one run of that shape, inputs and
+    outputs included, weights left out (NEVER: it does not count).
+    """
 
     executed: Executed
     operators: tuple[Operator, ...]
     operators_before: int
     note: str = ""
+    workspace_bytes: int = -1
 
     @property
     def fusions(self) -> int:
