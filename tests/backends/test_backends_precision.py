@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import sys
 from pathlib import Path
 
 import backends_nets as nets
@@ -16,6 +17,7 @@ from onnx import helper, numpy_helper
 from trimtab import backends
 from trimtab.backends import _onnx
 from trimtab.backends._precision import precision
+from trimtab.backends._quantise import Quantiser
 from trimtab.domain.plan import Precision
 from trimtab.domain.ports import Backend, CompiledEntry, ModelFile
 from trimtab.domain.profile import CompileFailure, CompileOptions, CompileProfile, Inspection
@@ -170,6 +172,24 @@ def test_static_needs_calibration_inputs_that_can_be_read(made, tmp_path: Path) 
     assert "calibration.npz: no array is named x/<key>" in said[1]
     assert "calibration.npz: operands could not be broadcast" in said[2]
     assert "calibration.npz: " in said[3]
+
+
+def test_the_folder_of_a_quantised_network_goes_with_the_last_who_holds_it(dense: ModelFile) -> None:
+    quantiser = Quantiser()
+    file = quantiser.file_for(dense, CompileOptions(precision="int8", extra={"quantise": "dynamic"}))
+    path = Path(file.path)
+    del quantiser
+    assert path.is_file()
+    del file
+    assert not path.parent.exists()
+
+
+def test_a_quantiser_that_dies_is_a_failure(made, dense: ModelFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    options = CompileOptions(precision="int8", extra=STATIC | {"quantise_operators": "MatMul"})
+    failure = made["onnxruntime"].compile(dense, WHOLE, options)
+    assert isinstance(failure, CompileFailure)
+    assert (failure.kind, failure.message) == ("compiler-error", "the quantiser ended with exit code 1")
 
 
 @pytest.mark.parametrize("name", ["onnxruntime", "openvino"])

@@ -32,7 +32,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from trimtab.backends._options import brief, failure, words_of
+from trimtab.backends._options import failure, words_of
 from trimtab.domain.noun import EntryId, Noun
 from trimtab.domain.ports import ModelFile
 from trimtab.domain.profile import CompileFailure, CompileOptions, FailureKind
@@ -198,8 +198,8 @@ def _ask(order: Order) -> Answer:
     try:
         return msgspec.json.decode(done.stdout, type=Answer)
     except msgspec.DecodeError:
-        said = brief(RuntimeError(done.stderr.decode(errors="replace")[-400:]))
-        fault = f"the quantiser ended with exit code {done.returncode}: {said}"
+        said = " ".join(done.stderr.decode(errors="replace").split())[-400:]
+        fault = f"the quantiser ended with exit code {done.returncode}" + (f": {said}" if said else "")
         return Answer(kind="out-of-memory" if done.returncode == -9 else "compiler-error", fault=fault)
 
 

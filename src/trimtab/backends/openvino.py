@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from trimtab.backends import _quantise
 from trimtab.backends._execution_graph import computes, is_quantised, mean_times, operators
+from trimtab.backends._openvino_config import CHOICES, GROUP_SIZE, HINTS, capabilities_of, config_of, floats_of
 from trimtab.backends._options import brief, failure, refuse
 from trimtab.backends._quantise import NetworkFile, QuantiseError, Quantiser, missing_tools, refuse_int8, refuse_recipe
 from trimtab.backends._shapes import (
@@ -49,23 +50,9 @@ from trimtab.errors import ModelError
 PACKAGES = ("openvino",)
 EXTRA = "openvino"
 
-CHOICES: dict[str, tuple[str, ...]] = {
-    "bounds": ("off", "on"),
-    "execution_mode": ("performance", "accuracy"),
-    "snippets": ("on", "off"),
-    "integer_kernels": ("on", "off"),
-    "float_precision": ("f32", "bf16"),
-    **_quantise.CHOICES,
-}
-"""Extra options and their values, the default first."""
-
-HINTS: dict[str, tuple[str, str]] = {"f32": ("f32", "FP32"), "bf16": ("bf16", "BF16"), "f16": ("f16", "FP16")}
-"""Precision -> (OpenVINO's element type, the capability that the device must list)."""
-
 DTYPES = {"boolean": "bool"}
 """OpenVINO's names of element types where they differ from a study's."""
 
-GROUP_SIZE = "DYNAMIC_QUANTIZATION_GROUP_SIZE"
 DYNAMIC = "OpenVINO computes dynamically quantised products in f32, several times slower than the float network"
 PROFILED_RUNS = 5
 
@@ -135,7 +122,7 @@ class OpenVinoBackend:
             file = self._quantiser.file_for(model, options)
             network = self._read(file.path) if file.owner else network
             network.reshape(shapes)
-            program = OpenVinoEntry(self._core, network, file, model, entry, _config(options))
+            program = OpenVinoEntry(self._core, network, file, model, entry, config_of(options))
         except QuantiseError as error:
             return failure(entry.id, error.kind, str(error))
         except MemoryError as error:
@@ -160,7 +147,7 @@ class OpenVinoBackend:
             why = "option float_precision is for what int8 leaves float; the plan declares "
             return failure(entry.id, "unknown-option", why + repr(options.precision))
         listed = self._core.get_property("CPU", "OPTIMIZATION_CAPABILITIES")
-        for precision, capability in _capabilities(options).items():
+        for precision, capability in capabilities_of(options).items():
             if capability not in listed:
                 why = f"this CPU does not compute in {precision}: it lists {' '.join(listed)}"
                 return failure(entry.id, "unsupported", why)
@@ -237,46 +224,13 @@ class OpenVinoEntry(CompiledEntry):
         return program, program.create_infer_request()
 
 
-def _floats(options: CompileOptions) -> str:
-    """What operators compute in unless they are quantised; empty = what OpenVINO chooses."""
-    if options.precision == "default":
-        return ""
-    return options.extra.get("float_precision", "f32") if options.precision == "int8" else options.precision
-
-
-def _capabilities(options: CompileOptions) -> dict[str, str]:
-    """Precision that was asked for -> the capability that the device must list for it."""
-    floats = _floats(options)
-    asked = {floats: HINTS[floats][1]} if floats else {}
-    return asked | ({"int8": "INT8"} if options.precision == "int8" else {})
-
-
-def _config(options: CompileOptions) -> dict[str, Any]:
-    config: dict[str, Any] = {
-        "PERFORMANCE_HINT": "LATENCY",
-        "NUM_STREAMS": 1,
-        "INFERENCE_NUM_THREADS": options.threads,
-        "ENABLE_CPU_PINNING": False,  # the worker process is pinned already
-    }
-    floats = _floats(options)
-    if floats:
-        config["INFERENCE_PRECISION_HINT"] = HINTS[floats][0]
-    if "execution_mode" in options.extra:
-        config["EXECUTION_MODE_HINT"] = options.extra["execution_mode"].upper()
-    if options.extra.get("snippets") == "off":
-        config["SNIPPETS_MODE"] = "DISABLE"
-    if options.extra.get("integer_kernels") == "off":
-        config |= {"LP_TRANSFORMS_MODE": False, GROUP_SIZE: 0}
-    return config
-
-
 def _substituted(entry: Entry, options: CompileOptions, program: OpenVinoEntry) -> CompileFailure | None:
     """A failure where the compiled program would use another precision or other threads than asked for."""
     threads = program.program.get_property("INFERENCE_NUM_THREADS")
     if threads != options.threads:
         why = f"OpenVINO would use {threads} threads instead of {options.threads}"
         return failure(entry.id, "unsupported", why)
-    floats = _floats(options)
+    floats = floats_of(options)
     if not floats:
         return None
     wanted = HINTS[floats][0]
