@@ -278,6 +278,17 @@ def ship() -> Record:
     )
 
 
+def crowded() -> Record:
+    """Eight new entries, most of them narrow."""
+    record = ship()
+    assert record.proposal is not None
+    ends = (132, 201, 266, 337, 428, 557, 752, 1010)
+    added = tuple(Entry(id=f"to-{end}", kind="bucket", lo=(16,), hi=(end,)) for end in ends)
+    spec = replace(REFIT.compile, entries=(*added, *TODAY.compile.entries))
+    plan = replace(REFIT, id="refit-8", compile=spec)
+    return replace(record, proposal=replace(record.proposal, move=replace(move(plan), peak_mib=812.0)))
+
+
 def hold(reason: str = "no-benefit") -> Record:
     """The change does not leave the noise floor."""
     record = ship()

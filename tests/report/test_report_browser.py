@@ -122,6 +122,7 @@ def screenshots(tmp_path: Path) -> Path:
         ("ship-light", sample.ship, 1440, "light"),
         ("ship-dark-1024", sample.ship, 1024, "dark"),
         ("hold-light-1024", sample.hold, 1024, "light"),
+        ("crowded-light-1024", sample.crowded, 1024, "light"),
         ("rollback-dark", sample.rollback, 1440, "dark"),
         ("failing-light", sample.failing, 1440, "light"),
         ("minimal-light-1024", sample.minimal, 1024, "light"),

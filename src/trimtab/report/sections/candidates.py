@@ -161,7 +161,7 @@ def _columns(book: Book, to: Scale) -> tuple[Column, ...]:
         Column(label="", ticks=ticks, wide=True),
         Column(label=f"{book.record.study.sla.metric} change", align="right"),
         Column(label="Compile", align="right"),
-        Column(label="MiB", sub="peak", align="right"),
+        Column(label="MiB, peak", align="right"),
         Column(label="Answers", align="right"),
         Column(label="Owner"),
         Column(label="Why it won or lost"),

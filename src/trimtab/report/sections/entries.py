@@ -14,7 +14,7 @@ from trimtab.report.palette import colour
 
 LETTER, BETWEEN = 6.5, 8.0
 """Pixels of one figure of a label, and of the room that it needs beside it."""
-SMALL = 170
+SMALL = 200
 """Pixels of the first screen's picture where the window is at its narrowest."""
 
 

@@ -14,11 +14,11 @@ COLUMNS = (
     Column(label="Entries", align="right"),
     Column(label="Workers", align="right"),
     Column(label="Entries take", align="right"),
-    Column(label="One run adds", sub="at most", align="right"),
+    Column(label="One run adds", align="right"),
     Column(label="Peak", align="right"),
     Column(label="Of the limit", align="right"),
-    Column(label="Growth", sub="for a hundred more shapes", align="right"),
-    Column(label="Late growth", sub="second half of them", align="right"),
+    Column(label="Growth by shapes", align="right"),
+    Column(label="Second half", align="right"),
 )
 
 
