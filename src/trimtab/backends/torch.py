@@ -91,7 +91,7 @@ class TorchBackend:
             name=self.name,
             available=True,
             why=f"CPU: {cpu}",
-            versions={"torch": self._torch.__version__} | compiler_version(compiler),
+            versions={"torch": str(self._torch.__version__)} | compiler_version(compiler),
             abilities=(
                 Ability(name="mode compile", ok=not lacking, why=compiled),
                 Ability(name="mode eager", ok=True, why="the module as it is"),
