@@ -15,6 +15,7 @@ from spans_kit import SAMPLES, names, plain_events, read, whole, write_trace
 from trimtab.domain.spans import Spans
 from trimtab.errors import DataError
 from trimtab.readers import _events, _file, _spans, _walk
+from trimtab.readers._brackets import scan
 from trimtab.readers._events import Events
 from trimtab.readers._walk import Event
 
@@ -63,6 +64,34 @@ def test_any_cut_is_right(
     assert [(event.ph, event.name, event.ts) for event in found] == [(e["ph"], e["name"], e["ts"]) for e in given_]
     assert (reader.complete, reader.behind, reader.dropped) == (True, False, {})
     assert array or set(reader.beside) == {"before", "traceEvents", "after"}
+
+
+def top(data: bytes) -> tuple[list[bytes], bool, bool]:
+    """The values at the top, whether the array is closed, whether a value is torn: one byte after the other."""
+    values, depth, start, string, escaped = [], 0, 0, False, False
+    for at, sign in enumerate(data):
+        quote = sign == ord('"') and not escaped
+        escaped = sign == ord("\\") and not escaped
+        if string or quote:
+            string = string != quote
+        elif sign in b"{[":
+            start, depth = (at if depth == 0 else start), depth + 1
+        elif sign in b"}]" and depth:
+            depth -= 1
+            values += [data[start : at + 1]] if depth == 0 else []
+        elif sign == ord("]"):
+            return values, True, False
+    return values, False, depth > 0
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.text('{}[]"\\\\,a ', max_size=30))
+def test_brackets_are_told_from_strings(text: str) -> None:
+    data = text.encode()
+    found = scan(data)
+    values = [data[start:end] for start, end in zip(found.starts.tolist(), found.ends.tolist(), strict=True)]
+    assert (values, found.closed, found.torn) == top(data)
+    assert 0 <= found.done <= len(data)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ A piece that begins at an event is cut behind a closing brace and put into brack
 only if that is valid JSON: what JSON can follow depends on the bytes before alone, so text that closes completely at
 the cut cannot lie inside a string or inside an event. Hence a cut may be guessed (where the next event begins as the
 ones before did) and the decoder itself proves it, at no cost. A wrong guess, or an event that does not decode, sends
-that one piece to an exact scan, which takes every event apart from the others and counts those that are none.
+that one piece to :mod:`._brackets`, which tells every event apart from the others; what is none is counted.
 
 The format lets a file end anywhere: a missing bracket is no fault, a torn last event is counted.
 
@@ -24,16 +24,16 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from trimtab.errors import DataError
+from trimtab.readers._brackets import BETWEEN, scan
 from trimtab.readers._file import LONGEST_LINE, blocks, open_bytes
 
 T = TypeVar("T")
 
 MOST_BESIDE = 16 << 20
 MOST_TRIES = 8
+TOGETHER = 64
 _BOM = b"\xef\xbb\xbf"
-_BETWEEN = b" \t\r\n,"
 _KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
-_STEP = re.compile(rb'[^{}\[\]"]*(?:"[^"\\]*(?:\\.[^"\\]*)*"[^{}\[\]"]*)*([{}\[\]"]|\Z)', re.DOTALL)
 _FIRST_KEY = re.compile(rb'\{\s*"[^"\\]{0,40}+"')
 _NO_NUMBER = re.compile(rb'("[^"\\]*(?:\\.[^"\\]*)*")|-?\b(?:NaN|nan|Infinity|inf)\b', re.DOTALL)
 _VISIBLE = bytes(max(sign, 32) for sign in range(256))
@@ -123,7 +123,7 @@ class Events(Generic[T]):
         if at < 0:
             return self._scan(data)
         try:
-            events = self._list.decode(b"[" + data[: at + 1].lstrip(_BETWEEN) + b"]")
+            events = self._list.decode(b"[" + data[: at + 1].lstrip(BETWEEN) + b"]")
         except _BROKEN:
             return self._scan(data)
         self.seen += len(events)
@@ -131,81 +131,55 @@ class Events(Generic[T]):
 
     def _scan(self, data: bytes) -> tuple[list[T], bytes]:
         """The same, event by event, up to the end of the array if it is there."""
-        texts, depth, start, done, last = [], 0, 0, 0, 0
-        for step in _STEP.finditer(data):
-            sign, at = step[1], step.start(1)
-            if sign in (b'"', b""):  # a string that does not end here; the end of the data
-                break
-            if sign in b"{[":
-                if depth == 0:
-                    self._count_between(data[done:at])
-                    start = at
-                depth += 1
-                continue
-            if depth == 0:
-                self._count_between(data[done:at])
-                done = at + 1
-                if sign == b"]":
-                    self.complete = True
-                    break
-                self._drop(NO_OBJECT)
-                continue
-            depth -= 1
-            if depth == 0:
-                last, done = done, at + 1
-                texts.append(data[start:done])
+        found = scan(data)
+        bounds = list(zip(found.starts.tolist(), found.ends.tolist(), strict=True))
+        texts = [data[start:end] for start, end in bounds if data.startswith(b"{", start)]
+        self.complete = found.closed
         self.seen += len(texts)
-        self._learn(data, done if depth else last, start)
-        return list(self._decode(texts)), data[done:]
+        self._drop(NO_OBJECT, len(bounds) - len(texts) + found.foreign)
+        if len(bounds) > 1:
+            self._learn(data, bounds[-2][1], bounds[-1][0])
+        return self._decode(texts), data[found.done :]
 
     def _learn(self, data: bytes, end: int, start: int) -> None:
         """How an event begins behind the one before: what lies between ``end`` and ``start``, and its first key."""
         found = _FIRST_KEY.match(data, start)
-        if end and found and start - end < 256:
+        if found and start - end < 256:
             self._begin = data[end - 1 : found.end()]
 
-    def _decode(self, texts: list[bytes]) -> Iterator[T]:
-        """Halved until each that does not decode stands alone."""
+    def _decode(self, texts: list[bytes]) -> list[T]:
+        """All at once; else in smaller groups; else each alone."""
         try:
-            yield from self._list.decode(b"[" + b",".join(texts) + b"]")
+            return self._list.decode(b"[" + b",".join(texts) + b"]")
         except _BROKEN:
-            if len(texts) == 1:
-                yield from self._mend(texts[0])
-                return
-            middle = len(texts) // 2
-            yield from self._decode(texts[:middle])
-            yield from self._decode(texts[middle:])
+            size = TOGETHER if len(texts) > TOGETHER else 1
+        if len(texts) == 1:
+            return self._mend(texts[0])
+        return [event for k in range(0, len(texts), size) for event in self._decode(texts[k : k + size])]
 
-    def _mend(self, text: bytes) -> Iterator[T]:
+    def _mend(self, text: bytes) -> list[T]:
         """One event that is no JSON: numbers that are none become null, stray bytes blanks or signs of replacement."""
-        if not text.startswith(b"{"):
-            self.dropped[NO_OBJECT] += 1
-            return
         plain = text.decode(errors="replace").encode().translate(_VISIBLE)
         plain = _NO_NUMBER.sub(lambda found: found[1] or b"null", plain)
-        if plain == text:
-            self.dropped[NO_EVENT] += 1
-            return
         try:
-            events = self._list.decode(b"[" + plain + b"]")
+            events = self._list.decode(b"[" + plain + b"]") if plain != text else []
         except _BROKEN:
+            events = []
+        if not events:
             self.dropped[NO_EVENT] += 1
-            return
+            return []
         self.mended += 1
-        yield from events
+        return events
 
-    def _count_between(self, data: bytes) -> None:
-        if data.strip(_BETWEEN):
-            self._drop(NO_OBJECT)
-
-    def _drop(self, reason: str) -> None:
-        self.seen += 1
-        self.dropped[reason] += 1
+    def _drop(self, reason: str, count: int = 1) -> None:
+        self.seen += count
+        if count:
+            self.dropped[reason] += count
 
     def _close(self, rest: bytes, source: Iterator[bytes]) -> None:
         """Read what follows the array; what is left of a torn event is counted."""
         if not self.complete:
-            if rest.strip(_BETWEEN):
+            if rest.strip(BETWEEN):
                 self._drop(TORN)
             self.beside = _object(self._head + b"]}") or {} if self._head else {}
             return

@@ -5,8 +5,8 @@ Theory
 The recorded window is cut, without a gap, into layers; a moment belongs to the first that holds it:
 
 1. *busy*: some kernel or copy runs on the device;
-2. *long calls*: the device is idle, and the host is inside a driver call of 1 ms and more that is none of waiting: making
-   a context, loading code, allocating, a copy that blocks. Mostly first uses, and never the cost of a launch;
+2. *long calls*: the device is idle, and the host is inside a driver call of 1 ms and more that does not wait: making a
+   context, loading code, allocating, a copy that blocks. Mostly first uses, and never the cost of a launch;
 3. *launching*: from the start of a launch call until what it launched starts, at most 25 us beyond the call's end:
    longer than a launch takes to arrive;
 4. *pending*: launched longer ago and not started, although the device is idle: it waits for another stream, another
@@ -67,8 +67,7 @@ class Device(msgspec.Struct, frozen=True):
     """What a timeline says of devices. Times in ns; ``parts`` = the window by layer, "" = elsewhere.
 
     ``delays`` = from the start of its launch to the start of each kernel whose launch is known; ``calls`` = how long
-    these launch calls took; ``longest`` = long calls by
-    name.
+    these launch calls took; ``longest`` = long calls by name.
     """
 
     window: int
