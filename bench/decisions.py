@@ -14,7 +14,7 @@ power   The same with as many requests as the tool asks for, the median of what 
 Beside a share stands its 95 % interval (Wilson). *Thin* = studies in which a replay's p95 rests on too few effective
 samples: there the floor widens the interval. `interval excludes 0` in A/A is nominally 5 %.
 
-    python bench/decisions.py [--studies 400] [--requests 2000] [--processes 2]
+    python bench/decisions.py [--studies 400] [--requests 2000] [--loads 0.5 0.75 0.9] [--processes 2]
 """
 
 from __future__ import annotations
@@ -223,11 +223,12 @@ def main() -> int:
     args = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     args.add_argument("--studies", type=int, default=400, help="A/A studies at each load; half as many of the others")
     args.add_argument("--requests", type=int, default=2000, help="requests a replay, where nobody asks for a number")
+    args.add_argument("--loads", type=float, nargs="+", default=LOADS, help="utilisations of the one worker")
     args.add_argument("--processes", type=int, default=2)
     given = args.parse_args()
     missed = False
     with ProcessPoolExecutor(given.processes, mp_context=get_context("spawn")) as pool:
-        for load in LOADS:
+        for load in given.loads:
             print(f"utilisation {load:g}: {given.studies} studies of {given.requests} requests")
             for line in lines(partial(pooled, pool, load), given.requests, given.studies):
                 print(f"  {line}", flush=True)

@@ -14,7 +14,9 @@ from pathlib import Path
 import pytest
 from loop_kit import STUDY, write_study
 
+import trimtab as trimtab_package
 from trimtab.domain.packet import STAGES
+from trimtab.errors import PacketError
 from trimtab.store.packet import Packet, load_record, verify
 
 pytestmark = pytest.mark.slow
@@ -101,6 +103,27 @@ def test_a_verb_prints_its_stage_for_people_and_as_json(packet: Path) -> None:
     assert list(told["findings"]) == ["attribute"]
 
 
+BROKEN = """
+[[candidates]]
+id = "broken"
+
+[candidates.compile]
+backend = "null"
+entries = [{ id = "any", kind = "dynamic", lo = [1], hi = [100], batch = [1, 4] }]
+fallback = "any"
+options = { fail_compile = "no kernel for this shape" }
+"""
+
+
+def test_a_candidate_that_does_not_compile_keeps_the_compilers_words(tmp_path: Path) -> None:
+    told = trimtab("retune", write_study(tmp_path, STUDY + BROKEN), "--out", tmp_path / "packet", "--json")
+    assert told.returncode == 0, told.stderr
+    series = json.loads(told.stdout)["findings"]["retune"]["series"]
+    table = next(each["columns"] for each in series if each["id"] == "retune.candidates")
+    reasons = dict(zip(table["plan"], table["reason"], strict=True))
+    assert reasons["broken"] == "entry any does not compile (compiler-error): no kernel for this shape"
+
+
 def test_killed_at_three_random_moments_and_started_again_ends_complete(tmp_path: Path) -> None:
     study, out = write_study(tmp_path), tmp_path / "packet"
     moments = random.Random(11)
@@ -139,3 +162,31 @@ def test_an_interrupt_keeps_the_trace_so_far(tmp_path: Path) -> None:
     trace = Packet(out).read_trace(cut[0].name)
     assert not trace.run.complete
     assert (trace.requests["error"] == 0).any()
+
+
+def test_a_program_reads_figures_columns_and_relations_and_analyses_again(packet: Path) -> None:
+    opened = trimtab_package.open_packet(packet)
+    assert opened.problems() == []
+    run = "tune-today-1"
+    trace = opened.trace(run)
+    asked = opened.relation(f"requests/{run}").aggregate("count(*), max(done - scheduled)").fetchone()
+    assert asked == (len(trace.requests), int((trace.requests["done"] - trace.requests["scheduled"]).max()))
+    assert "workload" in opened.tables
+    again = opened.analyse(run)
+    whole = again.tail.figure("tail.p95.total")
+    assert whole is not None
+    assert whole.value is not None
+    assert len(again.account.requests) == len(trace.requests)
+    stored = next(name.removeprefix("accounts/") for name in opened.tables if name.startswith("accounts/"))
+    worked_out = opened.analyse(stored)
+    assert worked_out.tail.figure("tail.p95.total") == opened.figures["tail.p95.total"]
+    assert opened.account(stored)["latency"].tolist() == worked_out.account.requests["latency"].tolist()
+    assert opened.series["tail.p95.waterfall"].columns["cause"]
+
+
+def test_what_is_not_in_a_packet_is_refused_with_what_is(packet: Path) -> None:
+    opened = trimtab_package.open_packet(packet)
+    for ask in (lambda: opened.trace("nobody"), lambda: opened.relation("nothing"), lambda: opened.analyse("nobody")):
+        with pytest.raises(PacketError) as refused:
+            ask()
+        assert "tune-today-1" in refused.value.fix
