@@ -79,7 +79,7 @@ def test_fusion_changes_the_launches_and_not_the_result(
     found = entry.inspect(given)
     assert [op.precision for op in found.operators] == ["f32"] * launches
     assert (found.operators_before, found.fusions) == (6, 6 - launches)
-    assert found.workspace_bytes >= 2 * x.nbytes
+    assert 2 * x.nbytes <= found.workspace_bytes < 2**16
 
 
 def test_options_leave_the_result_alone(backend: Backend, tmp_path: Path) -> None:

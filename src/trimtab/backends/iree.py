@@ -154,7 +154,7 @@ class IreeEntry(CompiledEntry):
         self._inputs, self._outputs = tuple(_onnx.inputs_of(network)), _onnx.outputs_of(network)
         self._program: mmap.mmap | None = mmap.mmap(-1, len(program))  # aligned, so that IREE uses it as it is
         self._program.write(program)
-        self._function: Any = self._load(_device(iree, options.threads))
+        self._function: Any = self._load()
 
     def run(self, inputs: Arrays) -> dict[str, NDArray[Any]]:
         if self._function is None:
@@ -176,13 +176,13 @@ class IreeEntry(CompiledEntry):
         ranges = input_ranges(self._model, self._entry)
         words = (*arguments(self._options), *PLACES)
         ir = compiled(self._model.path, ranges, words, self._options.threads).decode()
-        found = _iree_profile.launches(self._program[:], self._given(inputs), _device_words(self._options.threads))
+        found = _iree_profile.profile(self._program[:], self._given(inputs), _device_words(self._options.threads))
         return Inspection(
             executed=executed,
-            operators=operators(found, members(ir, tuple(kinds)), kinds),
+            operators=operators(found.launches, members(ir, tuple(kinds)), kinds),
             operators_before=_onnx.operators_of(network),
             note=f"one row a launch; times are those of run {_iree_profile.RUNS}, by IREE's profiler",
-            workspace_bytes=self._workspace(inputs),
+            workspace_bytes=found.held,
         )
 
     def close(self) -> None:
@@ -192,17 +192,12 @@ class IreeEntry(CompiledEntry):
         """The arrays in the network's own order."""
         return [np.ascontiguousarray(inputs[name]) for name in self._inputs]
 
-    def _load(self, device: Any) -> Any:
+    def _load(self) -> Any:
         iree, instance = self._iree, self._iree.VmInstance()
+        device = _device(iree, self._options.threads)
         module = iree.VmModule.wrap_buffer(instance, self._program)
         context = iree.VmContext(instance, [iree.create_hal_module(instance, device), module])
         return iree.FunctionInvoker(context, device, module.lookup_function(FUNCTION))
-
-    def _workspace(self, inputs: Arrays) -> int:
-        """One run on a fresh device that counts: the pool's device does not count what a run allocates for itself."""
-        device = _device(self._iree, 1)
-        self._load(device)(*self._given(inputs))
-        return int(device.allocator.statistics["device_bytes_peak"])
 
 
 def arguments(options: CompileOptions) -> tuple[str, ...]:
