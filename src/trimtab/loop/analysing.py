@@ -1,8 +1,10 @@
-"""Analysing: the baseline's replays on the tune slice, and everything that is known around the typical one."""
+"""Analysing: the baseline's replays on the tune slice, or any stored run, with everything that is known around it."""
 
 from __future__ import annotations
 
+from trimtab.domain.plan import Plan
 from trimtab.domain.trace import Trace
+from trimtab.errors import PacketError
 from trimtab.evidence import latency, precision
 from trimtab.evidence.analysis import Analysis, Circumstances, analyse
 from trimtab.evidence.score.adaptation import Adaptation
@@ -20,26 +22,44 @@ def analysis(ctx: Context, adaptation: Adaptation | str | None = None) -> Analys
         runs.simulated(ctx, baseline, tune, TUNE, f"simulated-{baseline.id}-{number}", seeds.simulate + number)
         for number in range(ctx.schedule.replays)
     ]
-    return analyse(typical, _circumstances(ctx), simulated=rehearsals, replayed=replayed, adaptation=adaptation)
+    plans = (baseline, compiling.reference_plan(ctx)[0], *(move.plan for move in compiling.candidates(ctx).moves))
+    known = _circumstances(ctx, baseline, plans, quality.holds(ctx, baseline, "attribute"))
+    return analyse(typical, known, simulated=rehearsals, replayed=replayed, adaptation=adaptation)
 
 
-def _circumstances(ctx: Context) -> Circumstances:
-    baseline = ctx.study.baseline
+def stored(ctx: Context, run: str) -> Analysis:
+    """The analysis of any measured run of a packet, from what is stored: nothing is compiled, replayed or answered.
+
+    What a simulation would say beside it, and whether answers hold, is left out: both need the network's runtime.
+    """
+    trace = ctx.packet.read_trace(run)
+    plans = tuple(plan for plan in ctx.packet.read_plans() if ctx.compiled(plan))
+    plan = next((plan for plan in plans if plan.id == trace.run.plan), None)
+    if plan is None:
+        raise PacketError(
+            f"plan {trace.run.plan!r} of this run has no profile",
+            where=str(ctx.packet.folder),
+            fix="analyse a run whose plan compiled",
+        )
+    return analyse(trace, _circumstances(ctx, plan, plans, None))
+
+
+def _circumstances(ctx: Context, plan: Plan, plans: tuple[Plan, ...], holds: bool | None) -> Circumstances:
+    """``plans``: all whose entries could have served; ``holds``: whether the plan's answers hold (None: not known)."""
     reference, entry = compiling.reference_plan(ctx)
-    plans = (baseline, reference, *(move.plan for move in compiling.candidates(ctx).moves))
     best = compiling.reference_set(ctx, plans)
     envelope, checks = ctx.packet.read_envelope()
     declared = ctx.study.quality.precision
     return Circumstances(
-        plan=baseline,
-        yardstick=Yardstick(ctx.costs(baseline), ctx.costs(reference), entry, best),
+        plan=plan,
+        yardstick=Yardstick(ctx.costs(plan), ctx.costs(reference), entry, best),
         sla=ctx.study.sla,
         seed=ctx.study.seeds.bootstrap,
         envelope=envelope,
         checks=checks,
         declared=declared,
-        executed=precision.executed_share(ctx.compiled(baseline), declared),
-        quality=quality.holds(ctx, baseline, "attribute"),
+        executed=precision.executed_share(ctx.compiled(plan), declared),
+        quality=holds,
     )
 
 

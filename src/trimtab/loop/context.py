@@ -124,9 +124,8 @@ class Context:
     @cached_property
     def profile_owners(self) -> dict[str, str]:
         """Digest of a compile half -> the plan under whose id its profile is stored, for the plans of this packet."""
-        plans = [self.packet.read_plan(path.stem) for path in sorted(self.packet.folder.glob("plans/*.json"))]
         stored = {path.stem for path in self.packet.folder.glob("profiles/*.json")}
-        return {profile_digest(plan): plan.id for plan in plans if plan.id in stored}
+        return {profile_digest(plan): plan.id for plan in self.packet.read_plans() if plan.id in stored}
 
     def profile_id(self, plan: Plan) -> str:
         """The id under which the profile of ``plan`` is stored: plans that compile and batch alike share one."""

@@ -146,6 +146,10 @@ class Packet:
     def read_plan(self, plan: str) -> Plan:
         return read_json(self.path("plans", f"{plan}.json"), Plan)
 
+    def read_plans(self) -> tuple[Plan, ...]:
+        """Every plan of the packet, by id."""
+        return tuple(read_json(path, Plan) for path in sorted((self.folder / "plans").glob("*.json")))
+
     def read_profiles(self, plan: str) -> tuple[CompileProfile | CompileFailure, ...]:
         """What compiling each entry of ``plan`` gave: profiles first, then failures."""
         file = read_json(self.path("profiles", f"{plan}.json"), _ProfilesFile)
@@ -174,7 +178,7 @@ def load_record(folder: Path) -> Record:
         findings={stage: found for stage in STAGES if (found := _optional(folder / f"{stage}.json", Findings))},
         envelope=envelope.envelope if envelope else None,
         checks=envelope.checks if envelope else (),
-        plans=tuple(read_json(path, Plan) for path in sorted((folder / "plans").glob("*.json"))),
+        plans=Packet(folder).read_plans(),
         profiles=tuple(profile for file in compiled for profile in file.profiles),
         failures=tuple(failure for file in compiled for failure in file.failures),
         runs=tuple(read_json(path, RunInfo) for path in sorted((folder / "traces").glob("*/run.json"))),
