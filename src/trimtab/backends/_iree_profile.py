@@ -43,7 +43,7 @@ class Record(msgspec.Struct, frozen=True):
 
 
 class Profile(NamedTuple):
-    """``held``: the most bytes at once, inputs, outputs and prepared weights included, those in the program left out."""
+    """``held``: the most bytes at once; weights count where the program makes a copy of them."""
 
     launches: tuple[Launch, ...]
     held: int

@@ -39,8 +39,8 @@ class Operator(Noun, frozen=True, kw_only=True):
 class Inspection(Noun, frozen=True, kw_only=True):
     """What a backend can say about a compiled entry: operators in execution order, and the shape that was profiled.
 
-    ``workspace_bytes``: the most that the runtime's own allocator held at once in one run of that shape: inputs, outputs,
-    what lies between, and weights that it rearranged (NEVER: it does not count).
+    ``workspace_bytes``: the most that the runtime's own allocator held at once in one run of that shape: inputs,
+    outputs, what lies between, and weights that it rearranged (NEVER: it does not count).
     """
 
     executed: Executed
