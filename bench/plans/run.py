@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import math
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ sys.path.insert(0, str(ROOT / "bench"))
 from plans import catalogue, page  # noqa: E402
 from plans.visits import WORKER, Bench, Visit  # noqa: E402
 from trimtab import backends  # noqa: E402
+from trimtab.domain.ports import BackendInfo  # noqa: E402
 from trimtab.runtime import probe  # noqa: E402
 from trimtab.store.codec import read_json, write_json  # noqa: E402
 
@@ -34,8 +36,7 @@ def main(argv: Sequence[str]) -> int:
     names = [name for name in backends.names() if name not in catalogue.NOT_MEASURED]
     infos = [backends.info(name) for name in names if not asked.backends or name in asked.backends.split(",")]
     if not asked.again:
-        for network in networks:
-            _measure(Bench(network, asked.repeats), [c for info in infos for c in _choices(info)], asked)
+        _measure([Bench(network, asked.repeats) for network in networks], infos, asked)
     visits = [read_json(path, Visit) for network in networks for path in _kept(asked.out, network.name)]
     if not visits:
         raise SystemExit(f"there are no visits in {asked.out}")
@@ -53,32 +54,40 @@ def _asked(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--backends", default="", help="names, separated by commas; all that are installed by default")
     parser.add_argument("--repeats", type=int, default=12, help="warm runs of each shape in a visit")
     parser.add_argument("--rounds", type=int, default=2, help="visits of each plan")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="begin no visit after this; run again to go on")
     parser.add_argument("--out", type=Path, default=ROOT / "out" / "plans")
     parser.add_argument("--page", type=Path, help="write the table here, as Markdown")
     parser.add_argument("--again", action="store_true", help="make the table from the visits in --out")
     return parser.parse_args(argv)
 
 
-def _choices(info: backends.BackendInfo) -> Iterator[catalogue.Choice]:
-    return catalogue.choices(info) if info.available else iter(())
-
-
-def _measure(bench: Bench, chosen: Sequence[catalogue.Choice], asked: argparse.Namespace) -> None:
-    """Every plan once a round, in a new order each: the visits of one plan lie far apart."""
+def _measure(benches: Sequence[Bench], infos: Sequence[BackendInfo], asked: argparse.Namespace) -> None:
+    """Every plan of every network once a round, in a new order each: the visits of one plan lie far apart."""
+    until = time.monotonic() + asked.seconds
+    chosen = [choice for info in infos if info.available for choice in catalogue.choices(info)]
+    plans = [(bench, choice) for bench in benches for choice in chosen]
     rng = np.random.default_rng(SEED)
     for number in range(1, asked.rounds + 1):
-        for at, index in enumerate(rng.permutation(len(chosen)).tolist(), start=1):
-            choice = chosen[index]
+        for index in rng.permutation(len(plans)).tolist():
+            bench, choice = plans[index]
             path = asked.out / bench.network.name / f"{choice.id}-{number}.json"
             if path.exists() and read_json(path, Visit).inputs == bench.inputs(choice):
                 continue
-            began = time.monotonic()
-            visit = bench.visit(choice, number)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_json(path, visit)
-            said = "; ".join(f"{one.kind}: {one.message}" for one in visit.failures) or "measured"
-            spent = time.monotonic() - began
-            print(f"{bench.network.name} {number} {at}/{len(chosen)} {choice.id}: {said} [{spent:.0f} s]", flush=True)
+            if time.monotonic() > until:
+                print("the time is over; the same command goes on from here")
+                return
+            print(
+                f"{bench.network.name} {choice.id}, visit {number}: {_visited(bench, choice, number, path)}", flush=True
+            )
+
+
+def _visited(bench: Bench, choice: catalogue.Choice, number: int, path: Path) -> str:
+    began = time.monotonic()
+    visit = bench.visit(choice, number)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_json(path, visit)
+    said = "; ".join(f"{one.kind}: {one.message}" for one in visit.failures) or "measured"
+    return f"{said} [{time.monotonic() - began:.0f} s]"
 
 
 def _kept(out: Path, network: str) -> list[Path]:

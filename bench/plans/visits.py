@@ -1,7 +1,7 @@
 """One visit: a plan is compiled, timed and inspected in a fresh worker, and right after it the reference plan.
 
-The reference beside every visit makes ratios local: a slow hour of the machine slows both. Answers are compared with the
-reference's at true dims, requests of every band for themselves.
+The reference beside every visit makes ratios local: a slow hour of the machine slows both. Answers are compared with
+the reference at true dims, requests of every band for themselves.
 """
 
 from __future__ import annotations
@@ -74,7 +74,8 @@ class Bench:
     def inputs(self, choice: Choice) -> str:
         """Digest of what a visit depends on."""
         plan, versions = plan_of(choice, self.network), backends.info(choice.backend).versions
-        return digest((plan, versions, self.model, self.study.workload, self.study.quality, self.repeats, SAMPLES))
+        traffic = (self.study.workload.shapes, self.study.workload.payload, self.study.seeds.payload)
+        return digest((plan, versions, self.model, traffic, self.network.metrics, SAMPLES, self.repeats))
 
     def visit(self, choice: Choice, number: int) -> Visit:
         """Measure ``choice``, then the reference; in the first round compare answers too."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
 from plans.catalogue import NETWORKS, REFERENCE, Choice, choices, plan_of, refused
 from plans.visits import Quality, Visit
 
-from plans import page
+from plans import page, run
 from trimtab import backends
 from trimtab.domain.ports import Ability, BackendInfo
 from trimtab.domain.profile import CompileFailure, CompileOptions, CompileProfile, Inspection, Operator, ShapeTiming
@@ -148,3 +149,38 @@ def test_the_page_shows_ratios_memory_quality_precision_and_failures() -> None:
     assert "3–32: 10 ms (10 to 10, 2 visits)" in text
     assert "| crash | it \\| died |" in text
     assert "| some | threads | it has one |" in text
+
+
+class Counting:
+    """A bench that only counts; ``version`` stands for all that a visit depends on."""
+
+    network = MINILM
+
+    def __init__(self) -> None:
+        self.version = "1"
+        self.made: list[tuple[str, int]] = []
+
+    def inputs(self, choice: Choice) -> str:
+        return f"{choice.id} {self.version}"
+
+    def visit(self, choice: Choice, number: int) -> Visit:
+        self.made.append((choice.id, number))
+        return replace(visit(number, 5.0, 10.0, choice), inputs=self.inputs(choice))
+
+
+def test_a_run_that_was_ended_goes_on_and_makes_again_only_what_has_changed(tmp_path: Path) -> None:
+    bench, able = Counting(), [info("dynamic shapes", "precision bf16")]
+    run._measure([bench], able, Namespace(out=tmp_path, rounds=1, seconds=60.0))
+    assert sorted(bench.made) == [("some-bf16-default-dynamic", 1), ("some-f32-default-dynamic", 1)]
+    run._measure([bench], able, Namespace(out=tmp_path, rounds=2, seconds=60.0))
+    assert [number for _, number in bench.made] == [1, 1, 2, 2]
+    bench.version = "2"
+    run._measure([bench], able, Namespace(out=tmp_path, rounds=1, seconds=60.0))
+    assert [number for _, number in bench.made[4:]] == [1, 1]
+
+
+def test_no_visit_begins_after_the_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bench = Counting()
+    run._measure([bench], [info("dynamic shapes")], Namespace(out=tmp_path, rounds=1, seconds=-1.0))
+    assert bench.made == []
+    assert "goes on from here" in capsys.readouterr().out
