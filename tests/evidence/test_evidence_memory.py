@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from evidence_cases import dynamic, profile
+from evidence_cases import Ran, dynamic, profile, trace
 from msgspec.structs import replace
 
 from trimtab.domain.plan import CompileSpec, Plan, ServePolicy
 from trimtab.domain.profile import CompileProfile, MemoryPoint
 from trimtab.evidence import memory
+from trimtab.evidence.classify import facts
 
 MIB = 2**20
 PLAN = Plan(id="base", compile=CompileSpec(backend="null", entries=(dynamic(),)))
@@ -80,3 +81,11 @@ def test_growth_of_more_than_a_tenth_and_a_peak_above_the_limit_are_said() -> No
 def test_a_peak_above_its_limit_says_by_how_much() -> None:
     assert memory.above(150 * MIB, 100 * MIB) == "its peak memory of 150 MiB is 50.0 % above the limit of 100 MiB"
     assert memory.above(100 * MIB, 100 * MIB) == memory.above(None, 1) == memory.above(1, None) == ""
+
+
+def test_the_peaks_of_all_workers_together_are_held_against_what_they_may_take() -> None:
+    both = trace([Ran((9,), wall=1, peak=600 * MIB), Ran((9,), wall=1, arrived=5, core=1, peak=300 * MIB)])
+    assert facts._peak(both, None, 1000 * MIB) == 0.9
+    assert facts._peak(both, None, None) is None
+    unread = trace([Ran((9,), wall=1, peak=600 * MIB), Ran((9,), wall=1, arrived=5, core=1)])
+    assert facts._peak(unread, None, 1000 * MIB) is None

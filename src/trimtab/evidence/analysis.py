@@ -34,7 +34,7 @@ class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
     """What is known around a run besides its trace. None = not known.
 
     ``declared`` precision and the share of time ``executed`` in it; ``quality`` = whether it holds its floor; ``shift``
-    against a baseline run.
+    against a baseline run; ``memory`` = bytes that all workers may take.
     """
 
     plan: Plan
@@ -47,6 +47,7 @@ class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
     executed: float | None = None
     quality: bool | None = None
     shift: Shift | None = None
+    memory: int | None = None
 
 
 class Analysis(msgspec.Struct, frozen=True):
@@ -114,6 +115,7 @@ def _diagnosis(
         known.envelope,
         known.checks,
         alone=facts.left_alone(account, name, known.sla.bound_ms),
+        memory=known.memory,
     )
     gathered = msgspec.structs.replace(
         gathered,

@@ -9,7 +9,7 @@ from trimtab.evidence import latency, precision
 from trimtab.evidence.analysis import Analysis, Circumstances, analyse
 from trimtab.evidence.score.adaptation import Adaptation
 from trimtab.evidence.score.batches import Yardstick
-from trimtab.loop import compiling, quality, runs
+from trimtab.loop import compiling, memory, quality, runs
 from trimtab.loop.context import TUNE, Context
 
 
@@ -56,6 +56,7 @@ def _circumstances(ctx: Context, plan: Plan, plans: tuple[Plan, ...], holds: boo
         sla=ctx.study.sla,
         seed=ctx.study.seeds.bootstrap,
         envelope=envelope,
+        memory=memory.limit(ctx),
         checks=checks,
         declared=declared,
         executed=precision.executed_share(ctx.compiled(plan), declared),

@@ -2,6 +2,8 @@
 
 effect of a cause = its single-removal gain / (observed - what is left when every cause and the queue of useful work,
 capacity, are gone), at the primary percentile; capacity's gain takes away the waiting that useful work alone inherits.
+The gain is the machine's own, from running it again without the cause, where that reproduces the run; else the
+account's prediction.
 
 The tail = requests at or above the p95 of those that ended well. Slow batches = the slowest 5 % by run time over
 promise (by run time where nothing was promised), fast ones = the faster half. Large and small shapes = the fifths of
@@ -16,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimtab.domain.account import CAUSES, Account
-from trimtab.domain.envelope import Envelope, EnvelopeCheck
+from trimtab.domain.envelope import Assumptions, Envelope, EnvelopeCheck, memory_limit
 from trimtab.domain.events import ERROR_KINDS
 from trimtab.domain.figure import Findings
 from trimtab.domain.plan import Plan
@@ -43,8 +45,10 @@ def gather(
     envelope: Envelope | None = None,
     checks: Sequence[EnvelopeCheck] | None = None,
     alone: float | None = None,
+    memory: int | None = None,
 ) -> Facts:
-    """The facts of one run. ``effects`` = the account's single removals by cause; ``alone`` = :func:`left_alone`."""
+    """The facts of one run. ``effects`` = the account's single removals by cause; ``alone`` = :func:`left_alone`;
+    ``memory`` = bytes that all workers may take (None: what the envelope says)."""
     route = trace.requests["route"]
     idle, elsewhere = _idle(account)
     slow, fast = _first_runs(batches)
@@ -74,14 +78,17 @@ def gather(
         premium=batches.lost("premium") if batches.best.any() else None,
         large_excess=large,
         small_excess=small,
-        peak=_peak(trace, envelope),
+        peak=_peak(trace, envelope, memory),
         out_of_memory=int((trace.batches["error"] == ERROR_KINDS.index("out-of-memory")).sum()),
     )
 
 
-def effects(account: Account, found: Findings, tail: str, rng: np.random.Generator) -> dict[str, Effect]:
-    """Each cause's effect on the percentile ``tail`` (p95, p99), from the attribute stage's gains; ``rng`` draws
-    capacity's interval. Empty where the percentile falls among failed requests."""
+def effects(
+    account: Account, found: Findings, tail: str, rng: np.random.Generator, *, gains: str = "gain"
+) -> dict[str, Effect]:
+    """Each cause's effect on the percentile ``tail`` (p95, p99), from the attribute stage's figures named ``gains``
+    (``gain`` or ``resimulated``); ``rng`` draws capacity's interval. Empty where the percentile falls among failed
+    requests."""
     observed, q = latencies(account), TAILS[tail]
     capacity = inherited(account, "capacity")
     least = without_any(account) - capacity
@@ -91,7 +98,7 @@ def effects(account: Account, found: Findings, tail: str, rng: np.random.Generat
     whole = (bound - floor) * NS_MS
     out = {}
     for cause in CAUSES:
-        gain = found.figure(f"tail.{tail}.{cause}.gain")
+        gain = found.figure(f"tail.{tail}.{cause}.{gains}") or found.figure(f"tail.{tail}.{cause}.gain")
         if gain is not None and gain.value is not None:
             between = gain.interval
             ends = (between.lo / whole, between.hi / whole) if between is not None else (None, None)
@@ -233,9 +240,9 @@ def _pace(trace: Trace, envelope: Envelope | None) -> tuple[float | None, float 
     return (quantile(compute, 0.5), quantile(stream, 0.5)) if compute else (None, None)
 
 
-def _peak(trace: Trace, envelope: Envelope | None) -> float | None:
-    peak = trace.batches["peak_bytes"]
-    if envelope is None or not peak.size or peak.max() < 0:
-        return None
-    limit = envelope.memory_limit_bytes or envelope.memory_bytes
-    return float(peak.max()) / limit if limit else None
+def _peak(trace: Trace, envelope: Envelope | None, memory: int | None) -> float | None:
+    """The workers' peaks together over the memory that they may take; None where either is unknown."""
+    limit = memory_limit(Assumptions(), envelope) if memory is None and envelope is not None else memory
+    workers, peaks = trace.batches["worker"], trace.batches["peak_bytes"]
+    held = [int(peaks[workers == worker].max()) for worker in np.unique(workers)]
+    return sum(held) / limit if limit and held and min(held) > 0 else None
