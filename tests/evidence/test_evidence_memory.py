@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from evidence_cases import Ran, dynamic, profile, trace
+from evidence_cases import SLA, Line, Ran, dynamic, profile, trace
 from msgspec.structs import replace
 
 from trimtab.domain.plan import CompileSpec, Plan, ServePolicy
 from trimtab.domain.profile import CompileProfile, MemoryPoint
 from trimtab.evidence import memory
+from trimtab.evidence.analysis import Circumstances, analyse
 from trimtab.evidence.classify import facts
+from trimtab.evidence.score.batches import Yardstick
+from trimtab.evidence.score.reference import ReferenceSet
 
 MIB = 2**20
 PLAN = Plan(id="base", compile=CompileSpec(backend="null", entries=(dynamic(),)))
@@ -89,3 +92,14 @@ def test_the_peaks_of_all_workers_together_are_held_against_what_they_may_take()
     assert facts._peak(both, None, None) is None
     unread = trace([Ran((9,), wall=1, peak=600 * MIB), Ran((9,), wall=1, arrived=5, core=1)])
     assert facts._peak(unread, None, 1000 * MIB) is None
+
+
+def test_a_percentile_that_falls_among_requests_lost_to_memory_names_the_limit() -> None:
+    lost = ["out-of-memory" if at % 10 == 9 else "none" for at in range(400)]
+    run = trace([Ran((9,), wall=1, arrived=10 * at, error=error, peak=90 * MIB) for at, error in enumerate(lost)])
+    best = ReferenceSet.from_profiles([dynamic()], [profile({(1, 9): [1.0]})], 1)
+    known = Circumstances(
+        plan=PLAN, yardstick=Yardstick(Line(), Line(), "dyn", best), sla=SLA, seed=1, memory=100 * MIB
+    )
+    found = analyse(run, known).diagnosis
+    assert (found.classes[0].id, found.classes[0].evidence) == ("memory-limit", ("40 batches ended out of memory",))
