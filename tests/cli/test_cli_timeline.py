@@ -59,6 +59,26 @@ def test_several_files_each_with_its_own_answer(tmp_path: Path, capfd: pytest.Ca
     assert "== t.csv ==" in text
 
 
+def test_compiles_of_a_log_are_joined_to_the_requests_that_they_hit(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    start, usual = 1753139515.0, 0.005
+    slow = {40 * k: 0.08 for k in range(15)}
+    rows = [f"{start + k / 10:.6f},{1000 * slow.get(k, usual)}" for k in range(600)]
+    (tmp_path / "t.csv").write_text("\n".join(["start_s,latency_ms", *rows]))
+    prefix = "V0721 16:11:45.671000 98102 torch/_dynamo/utils.py:1900]"
+    lines = [
+        f'{prefix} {{"compilation_metrics": {{"co_name": "fn", "start_time": {start + k / 10 + 0.001:.6f}, '
+        f'"entire_frame_compile_time_s": 0.07}}, "frame_id": 0, "frame_compile_id": {n + 1}}}'
+        for n, k in enumerate(slow)
+    ]
+    (tmp_path / "t.log").write_text("\n".join(lines))
+    found = json.loads(output(capfd, str(tmp_path / "t.csv"), str(tmp_path / "t.log"), "--sla", "p99=20ms", "--json"))
+    table = found["files"][0]
+    assert "15 of 15 compiles of t.log fall into a request: stage compile" in table["read"]["notes"]
+    assert [one["class"] for one in table["classes"]] == ["cold-shape"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "what"),
     [

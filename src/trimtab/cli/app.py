@@ -156,8 +156,7 @@ def diagnose(
     strict: bool = False,
     json: bool = False,
 ) -> int:
-    """Name what files that you already have prove: a table of requests, a profile, a compiler's log; and what to measure
-    next.
+    """Name what files that you already have prove (requests, a profile, a compiler's log), and what to measure next.
 
     Parameters
     ----------
@@ -165,7 +164,7 @@ def diagnose(
         A PyTorch profiler or other Chrome trace, an ONNX Runtime profile, a torch.compile trace or log; or a table of
         requests: CSV, TSV, JSONL or Parquet, one row a request. Each also .gz. docs/diagnose.md lists them.
     more
-        Further files; each gets an answer of its own.
+        Further files; each gets an answer of its own. A compiler's log is joined to tables of requests on its clock.
     baseline
         A second table to compare it with: the version, plan or setting before.
     column
@@ -180,12 +179,9 @@ def diagnose(
         Print the result as JSON.
     """
     from trimtab.cli import diagnosis
-    from trimtab.loop.tables import diagnose_file
+    from trimtab.loop.files import diagnose_files
 
-    answers = [
-        diagnose_file(one, baseline=baseline, columns=column, facts=fact, sla=sla, strict=strict)
-        for one in (file, *more)
-    ]
+    answers = diagnose_files((file, *more), baseline=baseline, columns=column, facts=fact, sla=sla, strict=strict)
     diagnosis.show(answers, as_json=json)
     return 0
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from trimtab.domain.noun import Noun
+from trimtab.domain.noun import Noun, Ns
 from trimtab.domain.trace import Table, Trace
 
 DURATIONS = ("queue", "hold", "compute", "compile", "on_core", "runqueue", "throttled")
@@ -70,8 +70,11 @@ class ReadReport(Noun, frozen=True, kw_only=True):
 
 
 class Imported(msgspec.Struct, frozen=True, kw_only=True):
-    """A trace of Source ``imported``, the stages of its requests, and words by name (the value of most rows)."""
+    """A trace of Source ``imported``, the stages of its requests, and words by name (the value of most rows).
+
+    ``origin`` = the time of the first start, ns since 1970; None = a clock without a known zero."""
 
     trace: Trace
     stages: Table
     texts: dict[str, str] = {}
+    origin: Ns | None = None

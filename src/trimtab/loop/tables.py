@@ -1,4 +1,4 @@
-"""``trimtab diagnose``: files of any known format, each read and classified."""
+"""A table of requests from any system, read and classified; and what is said beside a file on the command line."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from trimtab.domain.figure import Findings
 from trimtab.domain.imported import NUMBERS, TEXTS, Imported, ReadReport
 from trimtab.domain.score import Diagnosis
+from trimtab.domain.spans import Spans
 from trimtab.domain.study import Sla
 from trimtab.errors import UsageError
 from trimtab.evidence.imported.diagnose import diagnose
-from trimtab.evidence.timeline.diagnose import diagnose as diagnose_spans
-from trimtab.readers import formats
+from trimtab.evidence.timeline.join import with_compiles
 from trimtab.readers.table import read_requests
 
 _MS = {"s": 1e3, "ms": 1.0, "us": 1e-3}
@@ -37,36 +38,28 @@ class Answer(msgspec.Struct, frozen=True):
     notes: tuple[str, ...]
 
 
-def diagnose_file(
-    file: Path,
-    *,
-    baseline: Path | None = None,
-    columns: Sequence[str] = (),
-    facts: Sequence[str] = (),
-    sla: str | None = None,
-    strict: bool = False,
-) -> Answer:
-    """Read ``file``, whatever known format it has, and name what its content proves; options as in
-    :func:`diagnose_table`.
+class Said(msgspec.Struct, frozen=True):
+    """What the command line says beside the files: columns by role, facts, what the tail must hold."""
 
-    UsageError for options that only a table of requests has, DataError for a file that cannot be used.
-    """
-    known = formats.find(file)
-    if known is None:
-        return diagnose_table(file, baseline=baseline, columns=columns, facts=facts, sla=sla, strict=strict)
-    for option, given in (("--baseline", baseline), ("--column", columns)):
-        if given:
-            raise UsageError(
-                f"{option} is for tables of requests; {file.name} is a {known.name}", fix=f"leave {option} out"
-            )
-    numbers, texts = _facts(facts)
-    bound = None if sla is None else parse_sla(sla)
-    held, read = formats.read(file, known, strict=strict)
-    if isinstance(held, Imported):
-        found = diagnose(held, read, sla=bound, numbers=numbers, texts=texts)
-        return _answer(found.diagnosis, found.tail, read, None, found.notes)
-    seen = diagnose_spans(held, read, sla=bound, numbers=numbers, texts=texts)
-    return _answer(seen.diagnosis, seen.found, read, None, seen.notes)
+    columns: dict[str, str] = {}
+    numbers: dict[str, float] = {}
+    texts: dict[str, str] = {}
+    sla: Sla | None = None
+
+    @classmethod
+    def parse(cls, columns: Sequence[str] = (), facts: Sequence[str] = (), sla: str | None = None) -> Said:
+        """``columns`` are ``role=header``, ``facts`` ``name=value``, ``sla`` is like ``p95=100ms`` or
+        ``goodput=0.99@100ms``. UsageError for what these do not say."""
+        mapped = dict(_pair(text, "--column", "latency_ms=total") for text in columns)
+        numbers, texts = _facts(facts)
+        return cls(mapped, numbers, texts, None if sla is None else parse_sla(sla))
+
+
+class Log(NamedTuple):
+    """A compiler's log, and the name of its file."""
+
+    file: str
+    spans: Spans
 
 
 def diagnose_table(
@@ -77,26 +70,35 @@ def diagnose_table(
     facts: Sequence[str] = (),
     sla: str | None = None,
     strict: bool = False,
+    logs: Sequence[Log] = (),
 ) -> Answer:
-    """Read ``table`` (and a table to compare it with) and name what explains its tail.
+    """Read ``table`` (and a table to compare it with) and name what explains its tail. ``logs`` are joined to it.
 
-    ``columns`` are ``role=header``, ``facts`` ``name=value``, ``sla`` is like ``p95=100ms`` or ``goodput=0.99@100ms``.
-    UsageError for what these do not say, DataError for a table that cannot be used.
+    ``columns``, ``facts`` and ``sla`` as in :meth:`Said.parse`. DataError for a table that cannot be used.
     """
-    mapped = dict(_pair(text, "--column", "latency_ms=total") for text in columns)
-    numbers, texts = _facts(facts)
-    bound = None if sla is None else parse_sla(sla)
-    requests, read = read_requests(table, mapped, strict=strict)
-    other = None if baseline is None else read_requests(baseline, mapped, strict=strict)
-    found = diagnose(
-        requests, read, sla=bound, baseline=None if other is None else other[0], numbers=numbers, texts=texts
-    )
-    return _answer(found.diagnosis, found.tail, read, None if other is None else other[1], found.notes)
+    said = Said.parse(columns, facts, sla)
+    requests, read = read_requests(table, said.columns, strict=strict)
+    other = None if baseline is None else read_requests(baseline, said.columns, strict=strict)
+    requests, notes = _joined(requests, logs)
+    before = None if other is None else other[0]
+    found = diagnose(requests, read, sla=said.sla, baseline=before, numbers=said.numbers, texts=said.texts)
+    return answer(found.diagnosis, found.tail, read, None if other is None else other[1], (*notes, *found.notes))
 
 
-def _answer(
+def _joined(requests: Imported, logs: Sequence[Log]) -> tuple[Imported, tuple[str, ...]]:
+    """The requests with the compiles of the first log that fits them, and what to know of it."""
+    for log in logs:
+        joined = with_compiles(requests, log.spans)
+        if joined is not None:
+            note = f"{joined.inside} of {joined.compiles} compiles of {log.file} fall into a request: stage compile"
+            return joined.table, (note,)
+    return requests, tuple(f"not joined to {log.file}: no common clock, or no compile in a request" for log in logs)
+
+
+def answer(
     diagnosis: Diagnosis, tail: Findings, read: ReadReport, baseline: ReadReport | None, notes: tuple[str, ...]
 ) -> Answer:
+    """One file's answer; ``notes`` join those of its reading."""
     read = msgspec.structs.replace(read, notes=(*read.notes, *notes))
     return Answer(diagnosis, tail, read, baseline, notes)
 

@@ -47,6 +47,8 @@ from trimtab.readers._values import Place
 
 _KEY = "the table of requests"
 _FATAL = ("ok", "route")
+SINCE_1970 = 10**18
+"""ns. A larger time is one of a calendar (September 2001), a smaller one counts from the start of something."""
 _Columns = dict[str, NDArray[Any]]
 
 
@@ -88,7 +90,9 @@ def read_requests(path: Path, mapped: Mapping[str, str], *, strict: bool = False
         notes=tuple(notes),
     )
     texts = {name: commonest(cells[name]) for name in TEXTS if isinstance(cells.get(name), Codes)}  # type: ignore[arg-type]
-    return Imported(trace=_trace(report, values, cells), stages=_stages(values), texts=texts), report
+    first = int(values["start"][0])
+    trace, origin = _trace(report, values, cells), first if first > SINCE_1970 else None
+    return Imported(trace=trace, stages=_stages(values), texts=texts, origin=origin), report
 
 
 def _cells(path: Path, role: Role) -> Cells:
