@@ -24,8 +24,8 @@ def test_one_entry() -> None:
     assert shapes is not None
     assert {name: column[0] for name, column in entries.columns.items()} == {
         "plan": "base", "entry": "dyn", "backend": "null", "optimisation": "default", "declared": "default",
-        "executed": "f32", "executed_share": 1.0, "time": 250.0, "memory": 3.0, "peak": 8.0, "operators_before": 5,
-        "operators": 1, "fusions": 0, "warm": 2.0, "first_excess": 18.0,
+        "executed": "f32", "executed_share": 1.0, "time": 250.0, "memory": 3.0, "peak": 8.0, "scratch": None,
+        "operators_before": 5, "operators": 1, "fusions": 0, "warm": 2.0, "first_excess": 18.0,
     }  # fmt: skip
     assert {name: column[0] for name, column in shapes.columns.items()} == {
         "plan": "base", "entry": "dyn", "executed": "1x100", "warm": 2.0, "lo": 1.9, "hi": 2.1, "p95": 2.3,

@@ -23,6 +23,7 @@ def compiled() -> Findings:
         entries.append(
             {"plan": plan, "entry": entry, "backend": "openvino", "optimisation": "default", "declared": "default",
              "executed": "bf16", "executed_share": 0.87, "time": 640.0 + width, "memory": 48.0, "peak": 71.0,
+             "scratch": 9.5,
              "operators_before": 214, "operators": 96, "fusions": 118, "warm": 0.6 + 0.0131 * min(width, 400),
              "first_excess": 17.5}
         )  # fmt: skip

@@ -139,10 +139,10 @@ def test_the_tail_waterfall_row_by_row() -> None:
     grid = part(view(sample.ship()), "tail").blocks[0]
     assert isinstance(grid, Grid)
     assert [[cell.text for cell in row.cells] for row in grid.rows][:4] == [
-        ["Useful work", "", "6.2", "0", f"7.6{G}%", "", ""],
-        ["Capacity", "", "0", "21", f"26{G}%", "", ""],
-        ["Cold shapes", "", "9.1", "31.6", f"50{G}%", "", "33"],
-        ["Interference", "", "1.9", "4.2", f"7.5{G}%", "", "5"],
+        ["Useful work", "", "6.2", "0", f"7.6{G}%", "", "", ""],
+        ["Capacity", "", "0", "21", f"26{G}%", "", "", ""],
+        ["Cold shapes", "", "9.1", "31.6", f"50{G}%", "", "33", ""],
+        ["Interference", "", "1.9", "4.2", f"7.5{G}%", "", "5", ""],
     ]
     cold = grid.rows[2].cells[1].strip
     assert cold is not None

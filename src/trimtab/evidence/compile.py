@@ -189,7 +189,7 @@ def _first_runs(profiles: Sequence[CompileProfile]) -> Iterator[Finding]:
             yield Finding(text=text, figures=(f"compile.{_name(profile)}.first_excess",), owner="compiler")
 
 
-_ENTRY_UNITS = {"time": "ms", "memory": "MiB", "peak": "MiB", "warm": "ms", "first_excess": "ms"}
+_ENTRY_UNITS = {"time": "ms", "memory": "MiB", "peak": "MiB", "scratch": "MiB", "warm": "ms", "first_excess": "ms"}
 
 
 def _entry(profile: CompileProfile) -> Row:
@@ -206,6 +206,7 @@ def _entry(profile: CompileProfile) -> Row:
         "time": profile.compile_ns * NS_MS,
         "memory": profile.memory_bytes / MIB,
         "peak": profile.peak_bytes / MIB,
+        "scratch": profile.scratch_bytes / MIB if profile.scratch_bytes >= 0 else None,
         "operators_before": look.operators_before,
         "operators": len(look.operators),
         "fusions": look.fusions,

@@ -81,7 +81,7 @@ def _row(book: Book, row: Values) -> Row:
             Cell(text=name[1], sub=f"{name[0]}, {row.get('backend', '')}"),
             Cell(text=_ms(time)),
             Cell(text=_mib(row.get("memory"))),
-            Cell(text=_mib(row.get("peak"))),
+            Cell(text=_mib(row.get("peak")), sub=_scratch(row)),
             Cell(text=_operators(before, after)),
             Cell(text=words.number(real(row.get("fusions")))),
             Cell(text=_ms(real(row.get("warm")))),
@@ -132,6 +132,12 @@ def _ms(value: float | None) -> str:
 def _mib(cell: object) -> str:
     value = real(cell)  # type: ignore[arg-type]
     return words.NOTHING if value is None or value < 0 else words.memory(value * 2**20)
+
+
+def _scratch(row: Values) -> str:
+    """What one run takes above what is held before it."""
+    value = real(row.get("scratch"))
+    return "" if value is None else f"{words.memory(value * 2**20)} a run"
 
 
 def _operators(before: float | None, after: float | None) -> str:
