@@ -12,6 +12,7 @@ from onnx import TensorProto, helper
 
 from trimtab import backends
 from trimtab.backends import _onnx
+from trimtab.backends.onnxruntime import Arguments, Event, _operators
 from trimtab.domain.plan import Entry
 from trimtab.domain.ports import Backend, CompiledEntry, ModelFile
 from trimtab.domain.profile import CompileFailure, CompileOptions
@@ -152,3 +153,22 @@ def test_operators_without_a_name_or_with_a_taken_one_get_their_own(tmp_path: Pa
 )  # fmt: skip
 def test_element_types_are_written_as_in_a_study(long: str, short: str) -> None:
     assert _onnx.short_type(long) == short
+
+
+def test_an_operators_time_is_the_median_of_its_warm_runs() -> None:
+    """Four runs, the first cold; ``loop`` runs twice in each; ``out`` lies before any run."""
+    events = [Event(name="model_run", ts=start, dur=90) for start in (0, 100, 200, 300)]
+    times = {"conv": (50, 7, 40, 8), "loop": (9, 1, 2, 3)}
+    arguments = Arguments(op_name="Conv", provider="CPU", input_type_shape=({"float": (1,)},))
+    events += [Event(name="out_kernel_time", cat="Node", ts=-5, dur=1000, args=arguments)]
+    for name, durations in times.items():
+        for start, took in zip((0, 100, 200, 300), durations, strict=True):
+            for again in range(2 if name == "loop" else 1):
+                events.append(
+                    Event(name=f"{name}_kernel_time", cat="Node", ts=start + 1 + again, dur=took, args=arguments)
+                )
+    found = _operators(events, graph("conv: Conv(x, w) -> c"), {"conv": ("relu",)})
+    assert [(op.name, op.ns, op.kernel, op.precision, op.fused) for op in found] == [
+        ("conv", 8_000, "CPU/Conv", "f32", ("relu",)),
+        ("loop", 4_000, "CPU/Conv", "f32", ()),
+    ]

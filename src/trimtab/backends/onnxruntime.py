@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import msgspec
@@ -65,7 +66,7 @@ LEVELS = {
 }
 PROVIDER = "CPUExecutionProvider"
 ERRORS_ONLY = 3
-PROFILED_RUNS = 3
+PROFILED_RUNS = 5
 
 
 def make() -> OnnxRuntimeBackend:
@@ -177,7 +178,7 @@ class OnnxRuntimeEntry(CompiledEntry):
                 profiled.run(self._outputs, given)
             events = msgspec.json.decode(Path(profiled.end_profiling()).read_bytes(), type=list[Event])
             optimised = _onnx.read(settings.optimized_model_filepath)
-        timed = f"times are those of run {PROFILED_RUNS}, in whole microseconds"
+        timed = f"times are medians of {PROFILED_RUNS - 1} warm runs, in whole microseconds"
         return Inspection(
             executed=executed,
             operators=_operators(events, optimised, _onnx.folded(network, optimised)),
@@ -249,27 +250,35 @@ def _settings(ort: Any, file: NetworkFile, options: CompileOptions) -> Any:
 
 
 def _operators(events: list[Event], optimised: Any, folded: dict[str, tuple[str, ...]]) -> tuple[Operator, ...]:
-    """Operators of the last run, in execution order; an operator that ran several times (a loop) is one row."""
-    last = [e for e in events if e.name == "model_run"][-1]
-    nodes = {node.name: node for node in optimised.graph.node}
-    rows: dict[str, Operator] = {}
+    """Operators in execution order, each with its median time over the warm runs: one disturbed run must not decide the
+    shares. An operator that ran several times in one run (a loop) is one row."""
+    warm = [e for e in events if e.name == "model_run"][1:]
+    found: dict[str, Arguments] = {}
+    took: dict[str, list[int]] = {}
     for event in sorted((e for e in events if e.cat == "Node"), key=lambda e: e.ts):
-        if not last.ts <= event.ts <= last.ts + last.dur or not event.name.endswith("_kernel_time"):
+        run = next((i for i, whole in enumerate(warm) if whole.ts <= event.ts <= whole.ts + whole.dur), None)
+        if run is None or not event.name.endswith("_kernel_time"):
             continue
         name = event.name.removesuffix("_kernel_time")
-        node = nodes.get(name)
-        domain = node.domain if node is not None else ""
-        kernel = f"{event.args.provider}/{domain + '.' if domain else ''}{event.args.op_name}"
-        before = rows[name].ns if name in rows else 0
-        rows[name] = Operator(
-            name=name,
-            kind=event.args.op_name,
-            kernel=kernel,
-            precision="int8" if _onnx.multiplies_bytes(node) else _precision(event.args),
-            ns=before + event.dur * 1000,
-            fused=folded.get(name, ()),
-        )
-    return tuple(rows.values())
+        found.setdefault(name, event.args)
+        took.setdefault(name, [0] * len(warm))[run] += event.dur
+    nodes = {node.name: node for node in optimised.graph.node}
+    return tuple(
+        _operator(name, arguments, nodes.get(name), round(median(took[name]) * 1000), folded.get(name, ()))
+        for name, arguments in found.items()
+    )
+
+
+def _operator(name: str, arguments: Arguments, node: Any, ns: int, fused: tuple[str, ...]) -> Operator:
+    domain = f"{node.domain}." if node is not None and node.domain else ""
+    return Operator(
+        name=name,
+        kind=arguments.op_name,
+        kernel=f"{arguments.provider}/{domain}{arguments.op_name}",
+        precision="int8" if _onnx.multiplies_bytes(node) else _precision(arguments),
+        ns=ns,
+        fused=fused,
+    )
 
 
 def _precision(arguments: Arguments) -> str:
