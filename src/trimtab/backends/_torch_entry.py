@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 import numpy as np
@@ -57,10 +58,11 @@ class Eager:
 
 
 class TorchEntry(CompiledEntry):
-    """One network in one form: arrays in, arrays out. It can run once it is started."""
+    """One network in one form: arrays in, arrays out. It can run once it is started. ``half``: the element type to
+    which torch lowers what it can; empty = none."""
 
-    def __init__(self, torch: Any, network: Network, model: ModelFile, entry: Entry) -> None:
-        self._torch, self._model, self._entry = torch, model, entry
+    def __init__(self, torch: Any, network: Network, model: ModelFile, entry: Entry, half: str) -> None:
+        self._torch, self._model, self._entry, self._half = torch, model, entry, half
         self._inputs = input_names(network, model)
         self._form: Form | None = None
         self._events: list[CompileEvent] = []
@@ -78,7 +80,7 @@ class TorchEntry(CompiledEntry):
 
     def inspect(self, inputs: Arrays) -> Inspection:
         form, executed = self._opened(), executed_of(self._model, inputs)
-        with self._torch.inference_mode():
+        with self._mode():
             found = form.inspect([self._tensor(inputs[name]) for name in self._inputs])
         form.events()  # what inspecting compiled is nobody's event
         return Inspection(executed=executed, operators=found.operators, operators_before=found.before, note=found.note)
@@ -97,10 +99,20 @@ class TorchEntry(CompiledEntry):
 
     def _run(self, form: Form, tensors: Sequence[Any]) -> Any:
         try:
-            with self._torch.inference_mode():
+            with self._mode():
                 return form.run(tensors)
         finally:
             self._events += form.events()
+
+    @contextmanager
+    def _mode(self) -> Iterator[None]:
+        """Nothing is kept for gradients and, where asked for, operators compute in half precision."""
+        with self._torch.inference_mode():
+            if not self._half:
+                yield
+                return
+            with self._torch.autocast("cpu", dtype=getattr(self._torch, self._half)):
+                yield
 
     def _tensor(self, array: NDArray[Any]) -> Any:
         whole = np.ascontiguousarray(array)

@@ -37,7 +37,7 @@ def records() -> list[Any]:
 
 def events(found: Sequence[Any], names: Sequence[str]) -> tuple[CompileEvent, ...]:
     """Records in our words. ``names``: the inputs, in the order in which the compiled function takes them."""
-    return tuple(event(record, names) for record in found if record.fail_type != SKIPPED)
+    return tuple(event(record, names) for record in found if not _idle(record))
 
 
 def event(record: Any, names: Sequence[str]) -> CompileEvent:
@@ -59,6 +59,11 @@ def guard_of(reason: str, names: Sequence[str]) -> str:
         return names[place] if place < len(names) else match[0]
 
     return _line(_ARGUMENT.sub(named, _PLACE.sub("", reason).partition("  # ")[0]))
+
+
+def _idle(record: Any) -> bool:
+    """Whether there was nothing to compile in the code that torch looked at."""
+    return record.fail_type == SKIPPED or (record.fail_type is None and not record.graph_op_count)
 
 
 def _line(text: str) -> str:

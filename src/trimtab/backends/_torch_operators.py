@@ -6,8 +6,10 @@ own, so that the profiler times every piece. (In service Inductor puts neighbour
 saves calls and changes no loop.) Pieces and calls are matched in order, separately for routines and loops; where their
 numbers differ nothing is claimed to be fused, and the note says so.
 
-An operator of the network may end up in several pieces; it counts once, for the routine that has its name, else for the
-first loop. Loops over half-precision data compute in float32, so that is their precision.
+An operator of the network may end up in several pieces; it counts once, for the first loop that holds it, and the one
+that a routine is called for counts for the routine. Where Inductor puts a routine of its own in the place of several
+operators, it names the last of them only, so that what is fused is a lower bound. Loops over half-precision data
+compute in float32, so that is their precision.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ from trimtab.backends._torch_profile import WRITTEN, Called
 from trimtab.domain.profile import Operator
 
 HALF = ("bf16", "f16")
-_NUMBERED = re.compile(rf"^(graph_\d+_)?(?P<kernel>{WRITTEN}_(?P<kind>\w+?)_\d+)$")
+_NUMBERED = re.compile(rf"^(graph_\d+_)?(?P<kernel>{WRITTEN}_(?:(?P<kind>\w+?)_)?\d+)$")
+_UNNAMED = "loop"
 
 
 class Piece(NamedTuple):
@@ -60,8 +63,8 @@ def _sources(parts: Sequence[Any]) -> tuple[str, ...]:
     order = {node: place for origin in origins for place, node in enumerate(origin.graph.nodes)} if origins else {}
     names = []
     for origin in sorted(origins, key=lambda origin: order[origin]):
-        stack = origin.meta.get("source_fn_stack")
-        names.append(str(stack[-1][0]) if stack else origin.name)
+        stack = origin.meta.get("source_fn_stack")  # none: Inductor's own addition
+        names += [str(stack[-1][0])] if stack else []
     return tuple(dict.fromkeys(names))
 
 
@@ -85,8 +88,9 @@ def compiled(calls: Sequence[Called], planned: Sequence[Piece], before: int) -> 
     if (len(loops), len(routines)) != (sum(c.written for c in calls), sum(not c.written for c in calls)):
         note = f"what was fused is not known: {len(planned)} pieces were planned and {len(calls)} calls seen"
         return Found(_numbered(_unplanned(call) for call in calls), before, note)
-    order = {True: iter(_claimed(loops, {name for piece in routines for name in piece.sources[-1:]})),
-             False: iter(_claimed(routines, set()))}  # fmt: skip
+    called_for = {name for piece in routines for name in piece.sources[-1:]}
+    looped = {name for piece in loops for name in piece.sources} - called_for
+    order = {True: iter(_claimed(loops, called_for)), False: iter(_claimed(routines, looped))}
     return Found(_numbered(_planned(call, *next(order[call.written])) for call in calls), before, note)
 
 
@@ -119,7 +123,7 @@ def _routine(call: Called, name: str, fused: tuple[str, ...]) -> Operator:
 
 def _loop(call: Called, name: str, fused: tuple[str, ...], precision: str) -> Operator:
     match = _NUMBERED.match(call.name)
-    kernel, kind = (match["kernel"], match["kind"]) if match else (call.name, call.name)
+    kernel, kind = (match["kernel"], match["kind"] or _UNNAMED) if match else (call.name, _UNNAMED)
     return Operator(name=name or kernel, kind=kind, kernel=kernel, precision=precision, ns=call.ns, fused=fused)
 
 

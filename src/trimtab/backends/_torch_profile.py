@@ -9,6 +9,7 @@ operators look longer than they are.
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,6 +19,8 @@ import msgspec
 
 RUN = "trimtab run"
 RUNS = 3
+SILENT = "99"
+"""The level at which the profiler writes no lines of its own to the error output."""
 WRITTEN = "cpp_fused"
 """What the names of Inductor's own functions hold."""
 TYPES = {
@@ -71,6 +74,7 @@ class _Trace(msgspec.Struct, frozen=True):
 
 def profiled(call: Callable[[], Any]) -> list[Called]:
     """The operators of the last of a few runs, in order of execution."""
+    os.environ.setdefault("KINETO_LOG_LEVEL", SILENT)
     from torch.profiler import ProfilerActivity, profile, record_function
 
     with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as profiler:

@@ -24,7 +24,7 @@ whoever needs it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trimtab.backends import _torch_network
@@ -36,7 +36,7 @@ from trimtab.backends._torch_network import Network, short_type
 from trimtab.domain.noun import EntryId, Executed
 from trimtab.domain.plan import Entry, Optimisation, Precision
 from trimtab.domain.ports import Ability, BackendInfo, CompiledEntry, ModelFile
-from trimtab.domain.profile import CompileFailure, CompileOptions, FailureKind
+from trimtab.domain.profile import CompileEvent, CompileFailure, CompileOptions, FailureKind
 from trimtab.errors import ModelError
 
 PACKAGES = ("torch",)
@@ -124,7 +124,7 @@ class TorchBackend:
         if refusal:
             return refusal
         self._torch.set_num_threads(options.threads)
-        program = TorchEntry(self._torch, network, model, entry)
+        program = TorchEntry(self._torch, network, model, entry, HALF.get(options.precision, ""))
         try:
             program.start(self._form(network, model, entry, options), rehearsal(entry, options.extra))
         except ModelError:
@@ -133,11 +133,11 @@ class TorchBackend:
             return failure(entry.id, "out-of-memory", brief(error))
         except Exception as error:  # torch's own, the C++ compiler's and the network's share no base class
             return failure(entry.id, _kind(error), f"torch cannot run the network: {brief(error)}")
-        gave_up = next((event for event in program.events() if event.kind == "eager"), None)
-        if gave_up is None:
+        why = _uncompiled(program.events()) if options.extra.get("mode") != "eager" else ""
+        if not why:
             return program
         program.close()
-        return failure(entry.id, "compiler-error", f"torch would run it uncompiled: {gave_up.reason}")
+        return failure(entry.id, "compiler-error", f"torch would run it uncompiled: {why}")
 
     def _refuse(self, entry: EntryId, options: CompileOptions) -> CompileFailure | None:
         extra = options.extra
@@ -164,7 +164,11 @@ class TorchBackend:
         return precision != "f16" or bool(kernels._is_mkldnn_fp16_supported())
 
     def _form(self, network: Network, model: ModelFile, entry: Entry, options: CompileOptions) -> Form:
-        call = self._called(network.module, options.precision)
+        module = network.module
+
+        def call(*tensors: Any) -> Any:
+            return module(*tensors)
+
         choice = {name: values[0] for name, values in CHOICES.items()} | LEVELS[options.optimisation] | options.extra
         if choice["mode"] == "eager":
             return Eager(call, network.operators)
@@ -179,17 +183,6 @@ class TorchBackend:
             threads=options.threads,
         )
         return self._inductor.compiled(call, names, [ranges[name] for name in names], settings)
-
-    def _called(self, module: Any, precision: Precision) -> Callable[..., Any]:
-        if precision not in HALF:
-            return lambda *tensors: module(*tensors)
-        torch, kind = self._torch, getattr(self._torch, HALF[precision])
-
-        def lowered(*tensors: Any) -> Any:
-            with torch.autocast("cpu", dtype=kind):
-                return module(*tensors)
-
-        return lowered
 
 
 def rehearsal(entry: Entry, extra: Mapping[str, str]) -> tuple[Executed, ...]:
@@ -222,6 +215,14 @@ def _refuse_types(entry: EntryId, precision: Precision, network: Network) -> Com
     if precision != "f32" or floats <= {"f32"}:
         return None
     return failure(entry, "unsupported", f"the network's weights are {' and '.join(sorted(floats))}, not f32")
+
+
+def _uncompiled(events: Sequence[CompileEvent]) -> str:
+    """Why what was to be compiled is not, by the events of compiling; empty where it is."""
+    gave_up = [event.reason for event in events if event.kind == "eager"]
+    if gave_up:
+        return gave_up[0]
+    return "" if events else "it found nothing to compile"
 
 
 def _kind(error: Exception) -> FailureKind:
