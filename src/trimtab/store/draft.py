@@ -177,7 +177,7 @@ def _sla() -> list[str]:
         "",
         "[quality]",
         'precision = "f32"  # what is declared; what really runs is measured',
-        'metric = "argmax-agreement"  # CHOOSE: argmax-agreement, max-error or cosine',
+        'metric = "argmax-agreement"  # CHOOSE: argmax-agreement, max-error, cosine or neighbour-agreement',
         "floor = 0.99  # CHOOSE",
         'reference = "onnxruntime"',
     ]
