@@ -161,13 +161,12 @@ class Material:
         members = sample_members(self.traffic, spec.samples, self.study.seeds.payload)
         truth = self.dynamic("answers", spec.reference)
 
-        def given(each: Plan):  # type: ignore[no-untyped-def]
+        def given(each: Plan) -> list[quality.Outputs | None]:
             factory = backends.factory(each.compile.backend)
-            return answers(each, self.model, factory, self.payloads, members, WORKER)
+            return [one.outputs for one in answers(each, self.model, factory, self.payloads, members, WORKER)]
 
-        pairs = zip(given(plan), given(truth), strict=True)
-        scores = np.array([quality.score(spec.metric, a.outputs, b.outputs) for a, b in pairs if b.outputs is not None])
-        value = quality.summary(spec.metric, scores)
+        scores = quality.scores(spec.metric, given(plan), given(truth))
+        value = quality.summary(spec.metric, scores[~np.isnan(scores)])
         return quality.meets(spec.metric, value, spec.floor), value
 
 
