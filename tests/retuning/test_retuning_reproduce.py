@@ -12,7 +12,7 @@ from retuning_cases import noisy, study, trace
 from trimtab.domain.envelope import Envelope
 from trimtab.domain.plan import ServePolicy
 from trimtab.domain.trace import MARK_COLUMNS, MARK_KINDS, empty
-from trimtab.retuning.comparable import differs, forbids, pace_differs, plan_forbids, versions_differ
+from trimtab.retuning.comparable import differs, forbids, machine_differs, plan_forbids, versions_differ
 from trimtab.retuning.reproduce import overall, repeat, sentence
 
 STUDY = study()
@@ -73,6 +73,13 @@ def test_a_difference_whose_interval_reaches_the_floor_is_inconclusive() -> None
     assert row.note == "beyond the floor, but the interval reaches into it"
 
 
+def test_arms_that_lost_requests_are_not_mixed_with_those_that_did_not() -> None:
+    lossy = [np.where(np.arange(3000) % 100 == 0, np.inf, replay) for replay in arm(0.5, 31)]
+    rows = repeat({"today": arm(1, 1), "refit": arm(0.5, 11)}, {"today": arm(1, 21), "refit": lossy}, SLA, 1)
+    assert (rows[2].outcome, rows[2].now) == ("inconclusive", None)
+    assert rows[2].note == "judged on p95 then and on goodput now"
+
+
 def test_other_arrivals_cannot_be_held_against_each_other() -> None:
     (row,) = repeat({"today": arm(1, 1)}, {"today": [replay[:-1] for replay in arm(1, 2)]}, SLA, 1)
     assert (row.outcome, row.note) == ("inconclusive", "not the same arrivals: [2999, 3000] requests")
@@ -88,16 +95,22 @@ def test_a_changed_core_or_thread_count_is_not_comparable() -> None:
     assert plan_forbids(plan, replace(plan, serve=ServePolicy(threads=2))) == ("threads of plan today: 1 then, 2 now",)
 
 
-def test_a_machine_that_was_slower_itself_is_named() -> None:
-    def paced(*values: float) -> Any:
+def test_a_machine_that_was_slower_or_busier_is_named() -> None:
+    def paced(*values: float, waited: int = 0) -> Any:
         marks = empty(MARK_COLUMNS, len(values) + 1)
         marks["kind"][:-1] = MARK_KINDS.index("pace")
         marks["value"][:-1] = values
-        return replace(trace([1.0, 2.0]), marks=marks)
+        run = replace(trace([1.0, 2.0]), marks=marks)
+        run.batches["runqueue"][:] = waited
+        run.batches["core"][:] = -1
+        return run
 
-    assert pace_differs([paced(400e3, 410e3, 1e9)], [paced(420e3)]) == ()
-    assert pace_differs([paced(400e3)], [paced(600e3)]) == ("compute pace while replaying: 400 µs then, 600 µs now",)
-    assert pace_differs([paced()], [paced(600e3)]) == ()
+    assert machine_differs([paced(400e3, 410e3, 1e9)], [paced(420e3)]) == ()
+    assert machine_differs([paced(400e3)], [paced(600e3)]) == ("compute pace while replaying: 400 µs then, 600 µs now",)
+    assert machine_differs([paced()], [paced(600e3)]) == ()
+    assert machine_differs([paced()], [paced(waited=600_000)]) == (
+        "time that batches waited for a core: 0 % then, 40 % now",
+    )
 
 
 def test_what_may_move_figures_is_named() -> None:

@@ -24,7 +24,7 @@ from trimtab.loop.folder import locked, refuse_foreign
 from trimtab.loop.schedule import START_S
 from trimtab.loop.stages import INPUTS
 from trimtab.retuning import moves
-from trimtab.retuning.comparable import differs, forbids, pace_differs, plan_forbids, versions_differ
+from trimtab.retuning.comparable import differs, forbids, machine_differs, plan_forbids, versions_differ
 from trimtab.retuning.reproduce import overall, repeat, sentence
 from trimtab.runtime import probe
 from trimtab.store.codec import read_json, write_json
@@ -180,7 +180,7 @@ def _judged(
         outcome=overall(rows),
         sentence=sentence(rows),
         rows=rows,
-        differs=(*also, *pace_differs(baseline(then), baseline(now))),
+        differs=(*also, *machine_differs(baseline(then), baseline(now))),
         imports=imports,
         folder=str(folder),
     )

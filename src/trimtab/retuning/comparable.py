@@ -14,6 +14,7 @@ import numpy as np
 from trimtab.domain.envelope import Envelope
 from trimtab.domain.plan import Plan
 from trimtab.domain.trace import MARK_KINDS, Trace
+from trimtab.evidence.attribute.offcore import off_core
 
 _FORBIDS = {
     "cpu_model": "processor",
@@ -24,6 +25,7 @@ _FORBIDS = {
 _DIFFERS = ("host", "kernel", "microcode", "firmware", "governor", "power_profile", "huge_pages", "clock_source")
 _SERVE = ("workers", "threads")
 PACE_TOLERANCE = 0.1
+WAIT_TOLERANCE = 0.05
 
 
 def forbids(then: Envelope, now: Envelope) -> tuple[str, ...]:
@@ -47,15 +49,30 @@ def differs(then: Envelope, now: Envelope) -> tuple[str, ...]:
     return tuple(text for text in named if text)
 
 
-def pace_differs(then: Sequence[Trace], now: Sequence[Trace]) -> tuple[str, ...]:
-    """Whether the machine itself was faster or slower while it replayed, by the median of its pace kernels; empty = it
-    was not, or nobody timed it. A plan that loads the machine slows them too, so this explains and never corrects."""
+def machine_differs(then: Sequence[Trace], now: Sequence[Trace]) -> tuple[str, ...]:
+    """Whether the machine was faster, slower or busier with others while it replayed: the median of its pace kernels,
+    and the share of the batches' time that they waited for a core. Empty = it was not, or nobody measured it. A plan
+    that loads the machine moves both too, so this explains and never corrects."""
     told = []
     for column, name in (("value", "compute"), ("value2", "memory")):
         before, after = (_median_pace(traces, column) for traces in (then, now))
         if before and after and abs(after / before - 1) > PACE_TOLERANCE:
             told.append(f"{name} pace while replaying: {before / 1e3:.3g} µs then, {after / 1e3:.3g} µs now")
+    waits = [_waiting(traces) for traces in (then, now)]
+    if abs(waits[1] - waits[0]) > WAIT_TOLERANCE:
+        told.append(f"time that batches waited for a core: {waits[0] * 100:.2g} % then, {waits[1] * 100:.2g} % now")
     return tuple(told)
+
+
+def _waiting(traces: Sequence[Trace]) -> float:
+    """Share of the batches' wall time; 0 where no delay was readable."""
+    waited = total = 0
+    for batches in (trace.batches for trace in traces):
+        ran = (batches["started"] >= 0) & (batches["ended"] >= batches["started"])
+        wall = np.where(ran, batches["ended"] - batches["started"], 0)
+        waited += int(off_core(batches, wall).sum())
+        total += int(wall.sum())
+    return waited / total if total else 0.0
 
 
 def _median_pace(traces: Sequence[Trace], column: str) -> float | None:

@@ -34,7 +34,7 @@ from trimtab.evidence.stats.floor import Floor
 from trimtab.evidence.stats.quantiles import Floats, effective_samples, holm, needed_effective
 from trimtab.evidence.stats.unpaired import unpaired
 from trimtab.retuning import _metric as metric
-from trimtab.retuning.comparable import differs, forbids, pace_differs, plan_forbids, versions_differ
+from trimtab.retuning.comparable import differs, forbids, machine_differs, plan_forbids, versions_differ
 
 ALPHA = 0.025
 RATE_TOLERANCE = 0.1
@@ -80,7 +80,7 @@ class _Weighed:
 def compare(old: Side, new: Side, seed: int) -> Gate:
     """The gate between two packets."""
     stop = _forbidden(old, new)
-    also = (*differs(old.envelope, new.envelope), *pace_differs(old.traces, new.traces), *_changed(old, new))
+    also = (*differs(old.envelope, new.envelope), *machine_differs(old.traces, new.traces), *_changed(old, new))
     if stop:
         return Gate(
             old=old.name,

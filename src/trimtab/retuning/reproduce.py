@@ -77,25 +77,29 @@ def _plan(name: str, then: Sequence[Floats], now: Sequence[Floats], floor: Floor
 def _effect(then: Arms, now: Arms, floor: Floor, sla: Sla, seed: int) -> Repeated:
     before, after = (_judged(list(arms.values()), sla, seed) for arms in (then, now))
     a, b = before.comparison, after.comparison
-    ratio = b.value / a.value if a.value and b.value is not None and before.metric == after.metric else None
-    interval = None
-    if ratio is not None and a.interval and b.interval and a.interval.lo > 0 and b.interval.lo > 0:
-        interval = Interval(
-            lo=b.interval.lo / a.interval.hi, hi=b.interval.hi / a.interval.lo, method="ends of both intervals"
-        )
-    reason = a.reason or b.reason or ("judged on two metrics" if before.metric != after.metric else "no ratio")
-    outcome, note = _outcome(ratio, interval, floor, reason)
+    same = before.metric == after.metric
+    ratio = b.value / a.value if same and a.value and b.value is not None else None
+    interval = _between(a.interval, b.interval) if ratio is not None else None
+    reason = a.reason or b.reason if same else f"judged on {before.metric} then and on {after.metric} now"
+    outcome, note = _outcome(ratio, interval, floor, reason or "no ratio")
     return Repeated(
         figure=f"change of {before.metric}, {' to '.join(then)}",
         unit="share",
         then=None if a.value is None else a.value - 1,
-        now=None if b.value is None else b.value - 1,
+        now=None if b.value is None or not same else b.value - 1,
         ratio=ratio,
         interval=interval,
         floor=floor.value,
         outcome=outcome,
         note=note,
     )
+
+
+def _between(then: Interval | None, now: Interval | None) -> Interval | None:
+    """The interval of now / then from the farthest ends of both."""
+    if then is None or now is None or then.lo <= 0 or now.lo <= 0:
+        return None
+    return Interval(lo=now.lo / then.hi, hi=now.hi / then.lo, method="ends of both intervals")
 
 
 def _outcome(ratio: float | None, interval: Interval | None, floor: Floor, reason: str) -> tuple[Agreement, str]:
