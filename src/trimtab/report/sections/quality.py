@@ -10,7 +10,7 @@ from trimtab.report.arms import unit_of
 from trimtab.report.book import Book, Values, each, real, source, value
 from trimtab.report.page import Block, Cell, Column, Fold, Grid, Row, Section
 
-STAGES = ("compile", "retune", "validate", "decide")
+STAGES = ("compile", "retune")
 KINDS = {"all": "", "padded": "", "band": "shape band", "entry": "entry", "padding": "padding alone, entry"}
 LOOKS = {"pass": ("holds", "pass"), "fail": ("fails", "fail"), "inconclusive": ("open", "open")}
 
