@@ -251,6 +251,14 @@ def test_many_runs_are_judged_as_a_table_of_requests() -> None:
     assert any(note.startswith("runs: ") for note in found.notes)
 
 
+def test_compiles_inside_runs_are_a_stage_of_these() -> None:
+    rows: list[Row] = [("run", 0, 100), ("compile", 10, 40), ("compile", 20, 50), ("run", 200, 210)]
+    requests = calls.as_requests(spans(rows), READ)
+    assert requests is not None
+    assert requests.stages["compile"].tolist() == [40_000, 0]
+    assert calls.compiling(spans(rows)) == "1 of 2 runs compiled something, for 40 us of the 110 us that all runs took"
+
+
 def test_an_empty_timeline_says_so() -> None:
     assert classes(log()) == ["insufficient-evidence"]
     assert figures(log()) == {}

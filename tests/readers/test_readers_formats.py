@@ -20,6 +20,7 @@ READABLE = {
     "kineto": "PyTorch profiler trace",
     "ort": "ONNX Runtime profile",
     "torch_trace": "torch.compile trace",
+    "torch_2_13_recompiles": "torch.compile log",
 }
 FILES = sorted(path for path in SAMPLES.iterdir() if path.name.startswith(tuple(READABLE)))
 

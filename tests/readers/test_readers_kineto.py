@@ -80,6 +80,15 @@ def test_the_triton_example() -> None:
     assert spans.dtypes[spans.table["dtype"][operator]] == "float32"
 
 
+def test_steps_of_a_compiled_network_on_the_cpu() -> None:
+    spans, _ = sample("kineto_torch_2_13_cpu.json.gz", strict=True)
+    runs = rows(spans, "run")
+    assert len(runs) == 110
+    batches = [spans.shapes[spans.table["shape"][k]][0] for k in runs]
+    assert batches == [(1 + k % 10, 64) for k in range(2, 112)]
+    assert "_compile.compile_inner (dynamo_timed)" in names(spans, "compile")
+
+
 def call(correlation: Any, ts: float = 0, name: str = "cudaLaunchKernel", **args: Any) -> dict[str, Any]:
     return whole(name, ts, 5, cat="cuda_runtime", args={"correlation": correlation, **args})
 

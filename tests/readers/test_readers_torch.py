@@ -45,6 +45,27 @@ def test_known_files(file: str, took_us: list[int], cache: list[str], breaks: in
     assert compiles[0].failure == failure
 
 
+def test_a_trace_and_a_text_of_one_program_tell_the_same() -> None:
+    trace, _ = sample("torch_trace_2_13.log.gz", strict=True)
+    text, report = sample("torch_2_13_recompiles.txt.gz", strict=True)
+    assert (report.format, len(trace.compiles), len(text.compiles)) == (torch_logs.NAME, 17, 16)
+    told = {one.id: one for one in text.compiles}
+    for one in trace.compiles:
+        if one.again:
+            assert (told[one.id].reasons, told[one.id].limit) == (one.reasons, one.limit)
+            assert told[one.id].code == one.code
+    last = [one for one in trace.compiles if one.limit]
+    assert [(one.id, one.limit, one.failure) for one in last] == [("0/8", "recompile_limit (8)", "")]
+    assert last[0].code == "answer (/tmp/serve/serve.py:13)"
+    assert sum(bool(one.breaks) for one in trace.compiles) == 8
+
+
+def test_one_bare_reason(tmp_path: Path) -> None:
+    artifact = line(f'{{"artifact": {{"name": "recompile_reasons"}}, {FRAME}, "has_payload": "x"}}')
+    [one] = read(torch_log(tmp_path, artifact, "\t0/0: x == 3\n"))[0].compiles
+    assert one.reasons == ("0/0: x == 3",)
+
+
 def line(json: str, prefix: str = "V0721 16:11:45.671000 98102 torch/_dynamo/utils.py:1900]") -> str:
     return f"{prefix} {json}\n"
 

@@ -26,6 +26,7 @@ from trimtab.domain.spans import SPAN_KINDS, Spans
 from trimtab.domain.trace import Table
 from trimtab.readers._events import text_of, value_of
 from trimtab.readers._format import Format
+from trimtab.readers._runs import set_run_shapes
 from trimtab.readers._shapes import NOTHING, Written, kineto_inputs
 from trimtab.readers._spans import Ints, ids, report, table, texts
 from trimtab.readers._walk import Event, Id, Walk
@@ -49,9 +50,17 @@ _KINDS = {
 _ON_DEVICE = frozenset({"kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset", "cuda_sync"})
 _LAUNCH = re.compile(r"Launch|Memcpy|Memset|Enqueue", re.IGNORECASE)
 _WAIT = re.compile(r"Synchronize", re.IGNORECASE)
-_STEP = re.compile(r"ProfilerStep\s*#")
+_STEP = re.compile(r"^ProfilerStep\s*#")
+_COMPILE = re.compile(r"\(dynamo_timed\)$")
 _MARKS = (b'"schemaVersion"', b'"deviceProperties"', b'"distributedInfo"', b'"cpu_op"', b'"cuda_runtime"', b'"kernel"',
           b'"Ev Idx"', b'"PyTorch Profiler"')  # fmt: skip
+_BY_NAME = (
+    (_LAUNCH, "driver", "launch"),
+    (_WAIT, "driver", "wait"),
+    (_STEP, "note", "run"),
+    (_COMPILE, "op", "compile"),
+)
+"""Words in a name, the kind that its category gives, the kind that it is."""
 _KIND = {name: number for number, name in enumerate(SPAN_KINDS)}
 
 
@@ -100,6 +109,7 @@ def read(path: Path, strict: bool) -> tuple[Spans, ReadReport]:
     columns |= {"kind": kind, "device": device, "launch": launch, "shape": shape, "dtype": dtype}
     origin, facts = _origin(walk.events.beside, walk.first), _facts(walk.events.beside)
     found = table(columns, rows)
+    set_run_shapes(found)
     spans = Spans(
         tool=NAME, table=found, names=names, lanes=_lanes(walk, found), shapes=shapes, dtypes=dtypes, origin=origin,
         facts=facts, complete=walk.events.complete,
@@ -130,13 +140,9 @@ def _kinds(columns: dict[str, NDArray[Any]], names: tuple[str, ...], cats: tuple
     """By category; driver calls and annotations by their name."""
     by_cat = [_KIND[_KINDS.get(name.lower(), "other")] for name in cats]
     kind: NDArray[np.int8] = np.array(by_cat, dtype=np.int8)[columns["cat"]]
-    launches = np.array([bool(_LAUNCH.search(name)) for name in names])[columns["name"]]
-    waits = np.array([bool(_WAIT.search(name)) for name in names])[columns["name"]]
-    steps = np.array([bool(_STEP.match(name)) for name in names])[columns["name"]]
-    driver, note = kind == _KIND["driver"], kind == _KIND["note"]
-    kind[driver & launches] = _KIND["launch"]
-    kind[driver & waits] = _KIND["wait"]
-    kind[note & steps] = _KIND["run"]
+    for words, of, becomes in _BY_NAME:
+        named = np.array([bool(words.search(name)) for name in names])[columns["name"]]
+        kind[named & (kind == _KIND[of])] = _KIND[becomes]
     return kind
 
 

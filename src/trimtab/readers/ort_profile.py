@@ -1,8 +1,5 @@
 """A profile that ONNX Runtime wrote (``enable_profiling``): runs of the network, their operators, loading before them.
 
-A run's shape is not recorded as such. It is read off its operators: the first one, in the order of running, whose
-inputs differ between runs; where none differs, the first one of all.
-
 What repeats others is counted and not read: the executor inside a run, fences around an operator.
 """
 
@@ -18,8 +15,8 @@ from numpy.typing import NDArray
 from trimtab.domain.imported import ReadReport
 from trimtab.domain.noun import NEVER
 from trimtab.domain.spans import SPAN_KINDS, Spans
-from trimtab.domain.trace import Table
 from trimtab.readers._format import Format
+from trimtab.readers._runs import set_run_shapes
 from trimtab.readers._shapes import NOTHING, Written, ort_inputs
 from trimtab.readers._spans import Codes, report, table, texts
 from trimtab.readers._walk import Event, Walk
@@ -30,7 +27,6 @@ _KIND = {name: number for number, name in enumerate(SPAN_KINDS)}
 _TIME = "_kernel_time"
 _NODE, _SESSION, _KERNEL = "Node", "Session", "Kernel"
 _REPEATS = ("_fence_before", "_fence_after", "Executor::Execute")
-_MOST_RUNS = 0.9
 
 
 class _Args(msgspec.Struct, gc=False):
@@ -77,8 +73,7 @@ def read(path: Path, strict: bool) -> tuple[Spans, ReadReport]:
     columns["device"] = np.where(columns["kind"] == _KIND["kernel"], 0, NEVER)
     columns["name"], named = _named(columns, names, texts(operators))
     found = table(columns, used)
-    runs = _run_shapes(found)
-    found.columns["shape"][found["kind"] == _KIND["run"]] = runs
+    set_run_shapes(found)
     spans = Spans(
         tool=NAME, table=found, names=named, shapes=shapes, dtypes=dtypes, complete=walk.events.complete,
         lanes=(*(lane_text(pid, tid, "") for pid, tid in walk.lanes), "(other lanes)"),
@@ -112,47 +107,6 @@ def _named(
     parts = (divmod(pair, len(operators)) for pair in unique.tolist())
     own = [codes[f"{operators[kind]} {names[name].removesuffix(_TIME)}".strip()] for name, kind in parts]
     return np.array(own, dtype=np.int32)[inverse], codes.names()
-
-
-def _run_shapes(found: Table) -> NDArray[np.int32]:
-    """Shape of each run, from the operator that tells runs apart."""
-    runs = np.flatnonzero(found["kind"] == _KIND["run"])
-    ops = np.flatnonzero((found["kind"] == _KIND["op"]) & (found["shape"] != NEVER))
-    out = np.full(runs.size, NEVER, dtype=np.int32)
-    inside = _run_of(found, ops, runs)
-    ops, inside = ops[inside != NEVER], inside[inside != NEVER]
-    if not ops.size:
-        return out
-    # The first time that a name runs inside each run: rows are sorted by start.
-    _, first = np.unique(inside * (int(found["name"].max()) + 1) + found["name"][ops], return_index=True)
-    telling = _telling(found["name"][ops[first]], found["shape"][ops[first]], ops[first], runs.size)
-    chosen = first[found["name"][ops[first]] == telling]
-    out[inside[chosen]] = found["shape"][ops[chosen]]
-    return out
-
-
-def _run_of(found: Table, ops: NDArray[np.int64], runs: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Position in ``runs`` of the run on the same thread that holds each operator; NEVER where none does."""
-    out = np.full(ops.size, NEVER, dtype=np.int64)
-    for lane in np.unique(found["lane"][runs]):
-        here = np.flatnonzero(found["lane"][runs] == lane)
-        mine = np.flatnonzero(found["lane"][ops] == lane)
-        at = np.searchsorted(found["start"][runs[here]], found["start"][ops[mine]], side="right") - 1
-        holds = (at >= 0) & (found["end"][ops[mine]] <= found["end"][runs[here[np.maximum(at, 0)]]])
-        out[mine[holds]] = here[at[holds]]
-    return out
-
-
-def _telling(names: NDArray[Any], shapes: NDArray[Any], rows: NDArray[np.int64], runs: int) -> int:
-    """The first name whose shape differs, among those that nearly every run has; else the first of all."""
-    order = np.argsort(rows)
-    names, shapes = names[order], shapes[order].astype(np.int64)
-    _, first, code = np.unique(names, return_index=True, return_inverse=True)
-    most = int(shapes.max()) + 1
-    different = np.bincount(np.unique(code * most + shapes) // most)
-    fit = (different > 1) & (np.bincount(code) >= _MOST_RUNS * runs)
-    wanted = fit if fit.any() else np.ones(first.size, dtype=bool)
-    return int(names[first[wanted].min()])
 
 
 def _facts(columns: dict[str, NDArray[Any]], providers: tuple[str, ...]) -> dict[str, str]:

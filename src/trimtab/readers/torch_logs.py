@@ -27,7 +27,7 @@ _WORDS = re.compile(
     r"|hit config\.(?P<limit>(?:accumulated_)?(?:cache_size|recompile)_limit \(\d+\))"
     r"|\bfunction: '(?P<stopped>[^']*)' \((?P<stopped_at>[^)]*)\)"
     r"|\blast reason: (?P<last>.+)"
-    r"|Graph break(?: in user code at (?P<break_at>\S+)|: (?P<break_why>.+))"
+    r"|Graph break(?: \([^)]*\))?(?: in user code at (?P<break_at>\S+)|: (?P<break_why>.+))"
     r"|(?:Graph Break )?Reason: (?P<reason>.+)"
     r"|WON'T CONVERT (?P<failed>\S+) (?P<failed_at>.+)"
     r"|(?P<trigger>triggered by the following guard failure)"

@@ -38,6 +38,7 @@ _LINE = re.compile(
 )
 _BROKEN = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _CACHE = re.compile(r"(?:fx_graph|aotautograd)_cache_(hit|miss|bypass)")
+_LIMIT = re.compile(r"exceeding the (\w+limit)\b.*?currently set to (\d+)", re.S)
 _RANKING = ("", "hit", "bypass", "miss")
 _TOOK = (("duration_us", 1e3), ("entire_frame_compile_time_s", 1e9), ("dynamo_cumulative_compile_time_us", 1e3))
 _START = (("start_time_us", 1e3), ("start_time", 1e9))
@@ -65,6 +66,7 @@ class _Draft:
 
     def __init__(self, id: str, rank: int, again: bool) -> None:  # noqa: A002 - the word of the noun
         self.id, self.rank, self.again = id, rank, again
+        self.code = ""
         self.reasons: tuple[str, ...] = ()
         self.cache = ""
         self.metrics: dict[str, Any] | None = None
@@ -148,15 +150,15 @@ def read(path: Path, strict: bool) -> tuple[Spans, ReadReport]:
 
 
 def _reasons(draft: _Draft | None, payload: bytearray, dropped: Counter[str]) -> None:
-    """The payload of ``recompile_reasons``: a list of sentences, the newest program first."""
+    """The payload of ``recompile_reasons``: a list of sentences, the newest program first; or one sentence, bare."""
     if draft is None:
         return
+    text = bytes(payload).strip()
     try:
-        given = msgspec.json.decode(bytes(payload), type=list[str] | str)
+        reasons = msgspec.json.decode(text, type=list[str]) if text[:1] == b"[" else [text.decode(errors="replace")]
     except _BROKEN:
         dropped["reasons that are no list"] += 1
         return
-    reasons = [given] if isinstance(given, str) else given
     draft.reasons = tuple(reason[:LONGEST_REASON] for reason in reasons[:MOST_REASONS])
 
 
@@ -164,6 +166,7 @@ def _spans(
     path: Path, compiles: _Compiles, lines: int, dropped: Counter[str], strict: bool
 ) -> tuple[Spans, ReadReport]:
     drafts = list(compiles.drafts.values())
+    _name(compiles.drafts)
     starts = [_start(draft) for draft in drafts]
     known = [start for start in starts if start != NEVER]
     origin = min(known, default=None)
@@ -184,12 +187,23 @@ def _spans(
     return spans, read
 
 
+def _name(drafts: dict[_Key, _Draft]) -> None:
+    """The code of each compile: its own metrics', else that of another compile of the same frame."""
+    frames: dict[tuple[int, int | None, int], str] = {}
+    for key, draft in drafts.items():
+        draft.code = _code(draft.metrics or {})
+        if draft.code:
+            frames.setdefault(key[:3], draft.code)
+    for key, draft in drafts.items():
+        draft.code = draft.code or frames.get(key[:3], "")
+
+
 def _made(draft: _Draft, start: Ns, origin: Ns | None) -> Compilation:
     told = draft.metrics or {}
-    size = _number(told, "cache_size") or 0
+    size, limit = _number(told, "cache_size") or 0, _limit(told)
     return Compilation(
         id=draft.id,
-        code=_code(told),
+        code=draft.code or "(unknown)",
         rank=draft.rank,
         start=NEVER if origin is None or start == NEVER else start - origin,
         took=_first(told, _TOOK),
@@ -197,16 +211,23 @@ def _made(draft: _Draft, start: Ns, origin: Ns | None) -> Compilation:
         reasons=draft.reasons,
         breaks=_texts(told.get("restart_reasons")),
         cache=draft.cache,
-        failure=_failure(told),
+        failure="" if limit else _failure(told),
+        limit=limit,
     )
 
 
 def _code(told: dict[str, Any]) -> str:
     name, file, line = (told.get(key) for key in ("co_name", "co_filename", "co_firstlineno"))
     if not isinstance(name, str):
-        return "(unknown)"
+        return ""
     place = f" ({file}:{line})" if isinstance(file, str) else ""
     return f"{name}{place}"[:LONGEST_REASON]
+
+
+def _limit(told: dict[str, Any]) -> str:
+    """The limit of recompiles that stopped this compile; "" if none did."""
+    found = _LIMIT.search(str(told.get("fail_reason")))
+    return f"{found[1]} ({found[2]})" if found else ""
 
 
 def _failure(told: dict[str, Any]) -> str:

@@ -28,9 +28,9 @@ from trimtab.domain.trace import (
     empty,
 )
 from trimtab.evidence.stats.quantiles import quantile
-from trimtab.evidence.timeline.cover import Ints, lasting
+from trimtab.evidence.timeline.cover import Ints, cover, lasting
 
-RUN = SPAN_KINDS.index("run")
+RUN, COMPILE = SPAN_KINDS.index("run"), SPAN_KINDS.index("compile")
 FEWEST = 3
 MOST_INPUTS = 3
 
@@ -88,6 +88,19 @@ def first_runs(found: Sequence[Shape]) -> str:
     )
 
 
+def compiling(spans: Spans) -> str:
+    """A sentence on compiles inside the runs; empty where none is recorded there."""
+    rows = spans.table["kind"] == RUN
+    start, end = spans.table["start"][rows], spans.table["end"][rows]
+    inside = _compiled(spans, start, end)
+    if not inside.any():
+        return ""
+    return (
+        f"{int((inside > 0).sum())} of {inside.size} runs compiled something, for {lasting(inside.sum())} of the "
+        f"{lasting((end - start).sum())} that all runs took"
+    )
+
+
 def as_requests(spans: Spans, read: ReadReport) -> Imported | None:
     """The runs as requests that ran when they were called; None where the timeline has none."""
     table = spans.table
@@ -106,6 +119,8 @@ def as_requests(spans: Spans, read: ReadReport) -> Imported | None:
     }
     stages = empty(STAGE_COLUMNS, rows.size).columns
     stages |= {"compute": end - start, "worker": np.unique(table["lane"][rows], return_inverse=True)[1].astype("int32")}
+    compiled = _compiled(spans, start, end)
+    stages |= {"compile": compiled} if compiled.any() else {}
     info = RunInfo(
         id=read.file, plan="imported", slice="all", source="imported", workload_sha256=read.sha256,
         envelope_sha256="", start_state="unknown", seed=0, workers=len(np.unique(stages["worker"])), cores=(),
@@ -118,6 +133,13 @@ def as_requests(spans: Spans, read: ReadReport) -> Imported | None:
     )  # fmt: skip
     executed = {f"exec.{name}": column for name, column in dims.items()}
     return Imported(trace=trace, stages=Table(stages | executed))
+
+
+def _compiled(spans: Spans, start: Ints, end: Ints) -> Ints:
+    """How long each run was compiling, where the timeline records compiles beside runs."""
+    rows = spans.table["kind"] == COMPILE
+    compiling = cover((spans.table["start"][rows], spans.table["end"][rows]))
+    return compiling.until(end) - compiling.until(start)
 
 
 def _dims(spans: Spans, codes: NDArray[np.int32]) -> dict[str, Ints]:

@@ -34,6 +34,9 @@ _PROGRAM = re.compile(r"^!?\d+(?:/\d+)+: ")
 _NUMBERS = re.compile(r"\bexpected \S+, actual \S+")
 
 
+LONGEST = 120
+
+
 class Compiles(msgspec.Struct, frozen=True):
     """A log's compiles, sorted into what they prove."""
 
@@ -53,7 +56,7 @@ def compiles(given: Sequence[Compilation]) -> Compiles:
     return Compiles(
         all=tuple(given),
         again=again,
-        for_size=tuple(one for one in again if one.reasons and _SIZE.search(one.reasons[0])),
+        for_size=tuple(one for one in again if one.reasons and not one.limit and _SIZE.search(one.reasons[0])),
         stopped=tuple(one for one in given if one.limit),
         failed=tuple(one for one in given if one.failure),
         broken=tuple(one for one in given if one.breaks),
@@ -79,7 +82,9 @@ def _fallback(found: Compiles) -> Suspect | None:
         evidence.append(f"{limits} was reached by {_some(code)}: further shapes of it run uncompiled")
     if found.failed:
         kinds = Counter(one.failure for one in found.failed)
-        evidence += [f"{count} compiles of {len(found.all)} gave no program: {why}" for why, count in kinds.items()]
+        evidence += [
+            f"{count} compiles of {len(found.all)} gave no program: {why[:LONGEST]}" for why, count in kinds.items()
+        ]
     if not evidence:
         return None
     return Suspect("mapping-fallback", None, tuple(evidence[:4]), certain=True)

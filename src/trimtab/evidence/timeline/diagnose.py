@@ -132,6 +132,7 @@ def _seen(facts: Told) -> tuple[str, ...]:
     lines = (
         long,
         calls.first_runs(facts.shapes),
+        calls.compiling(facts.spans),
         compiles.first_compiles(facts.compiles),
         compiles.breaks(facts.compiles),
     )
