@@ -32,7 +32,7 @@ def output(capfd: pytest.CaptureFixture[str], *arguments: str) -> str:
          ["read as: torch.compile trace", "all 7 compiles 6 of code that had been compiled",
           "first 10,283 ms", "class: cold-shape (compiler lead)", "6 of 7 compiles are recompiles for a size"]),
         ("kineto_torch_2_13_cpu.json.gz",
-         ["count 110 runs", "7x64 11", "class: cold-shape (compiler lead), 100 % of"]),
+         ["count 110 runs", "7x64 11", "class: cold-shape (compiler lead), 100 % of", "of 110 runs compiled"]),
         ("torch_2_13_recompiles.txt.gz",
          ["class: mapping-fallback", "recompile_limit (8) was reached by answer", "how long each compile took"]),
         ("torch_trace_comp_failure.log.gz", ["class: mapping-fallback", "BackendCompilerFailed"]),

@@ -223,7 +223,14 @@ def test_precision_by_self_time_and_by_kernel_time() -> None:
 
 @pytest.mark.parametrize(
     ("declared", "expected"),
-    [("float32", ["precision-fallback"]), ("bfloat16", ["insufficient-evidence"]), ("", ["insufficient-evidence"])],
+    [
+        ("float32", ["precision-fallback"]),
+        ("fp32", ["precision-fallback"]),
+        ("bf16", ["insufficient-evidence"]),
+        ("bfloat16", ["insufficient-evidence"]),
+        ("tf32", ["insufficient-evidence"]),
+        ("", ["insufficient-evidence"]),
+    ],
 )
 def test_declared_against_executed(declared: str, expected: list[str]) -> None:
     found = spans([("op", 0, 100), ("op", 100, 102)], dtypes=["bfloat16", "float32"])

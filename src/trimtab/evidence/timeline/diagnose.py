@@ -67,7 +67,8 @@ def diagnose(
         shapes=calls.shapes(spans),
         busiest=host.busiest(spans),
     )
-    own = _own(facts, (texts or {}).get("declared", ""))
+    declared = (texts or {}).get("declared", "")
+    own = _own(facts, host.precision_name(declared))
     runs = _of_runs(spans, read, sla, numbers or {}, texts or {}, seed)
     diagnosis = _joined(own, None if runs is None else runs.diagnosis, facts)
     figures, series = tell(facts, read.file)
@@ -79,7 +80,7 @@ def diagnose(
         figures=figures,
         series=series,
     )
-    return Reading(diagnosis, found, _notes(facts, runs))
+    return Reading(diagnosis, found, _notes(facts, runs, declared))
 
 
 def _own(facts: Told, declared: str) -> Diagnosis:
@@ -110,12 +111,22 @@ def _joined(own: Diagnosis, runs: Diagnosis | None, facts: Told) -> Diagnosis:
     missing = tuple(dict.fromkeys((*_missing(facts), *asked, NO_REQUESTS)))
     named = [one for diagnosis in given for one in diagnosis.classes if one.id not in UNNAMED]
     if named:
-        return Diagnosis(classes=_once(named), missing=missing, next_measurement=missing[0])
+        return Diagnosis(
+            classes=_once([_told(one, facts) for one in named]), missing=missing, next_measurement=missing[0]
+        )
     if runs is not None and runs.classes[0].id == "healthy":
         return runs
     seen = [line for diagnosis in given for one in diagnosis.classes for line in one.evidence]
     first = msgspec.structs.replace(own.classes[0], evidence=tuple(dict.fromkeys((*_seen(facts), *seen))))
     return Diagnosis(classes=(first,), missing=missing, next_measurement=missing[0])
+
+
+def _told(one: Named, facts: Told) -> Named:
+    """A class that the runs prove, with what their shapes and compiles show beside it."""
+    if one.id != "cold-shape":
+        return one
+    beside = (calls.first_runs(facts.shapes), calls.compiling(facts.spans))
+    return msgspec.structs.replace(one, evidence=(*one.evidence, *(line for line in beside if line)))
 
 
 def _once(named: list[Named]) -> tuple[Named, ...]:
@@ -154,12 +165,14 @@ def _missing(facts: Told) -> tuple[str, ...]:
     return tuple(out)
 
 
-def _notes(facts: Told, runs: imported.Reading | None) -> tuple[str, ...]:
+def _notes(facts: Told, runs: imported.Reading | None, declared: str) -> tuple[str, ...]:
     notes, on = [METHOD], facts.device
     if on is not None and on.early:
         notes.append(f"{on.early} kernels start before their launch does: the clocks of host and device differ")
     if on is not None and on.matched < on.kernels:
         notes.append(f"{on.kernels - on.matched} of {on.kernels} kernels have no launch in the file")
+    if declared and not host.precision_name(declared):
+        notes.append(f"{declared!r} is none of the precisions that a timeline tells: {', '.join(host.PRECISIONS)}")
     if not facts.spans.complete:
         notes.append("the file is cut short: what it shows is a part")
     if runs is not None:
