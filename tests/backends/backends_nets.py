@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import onnx
+import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from trimtab.domain.plan import Entry
@@ -19,6 +22,12 @@ IMAGE_KERNEL = RNG.normal(size=(2, 1, 2, 2)).astype(np.float32)
 TABLE = RNG.normal(size=(10, 8)).astype(np.float32)
 WEIGHT = RNG.normal(size=(8, 5)).astype(np.float32)
 ELEMENT = {"f32": TensorProto.FLOAT, "i64": TensorProto.INT64}
+
+
+def needs(package: str) -> None:
+    """Skip a test module where an optional package is missing; in CI it must be there."""
+    if importlib.util.find_spec(package) is None and not os.environ.get("CI"):
+        pytest.skip(f"{package} is not installed", allow_module_level=True)
 
 
 def write(

@@ -25,7 +25,7 @@ from trimtab.domain.profile import CompileEvent, CompileFailure, CompileOptions,
 from trimtab.domain.study import InputSpec, OutputSpec
 from trimtab.errors import ModelError
 
-torch = pytest.importorskip("torch", reason="torch is not installed")
+nets.needs("torch")
 
 EAGER = {"mode": "eager"}
 WHOLE = nets.entry("dynamic", (1,), (40,), (1, 4))
@@ -166,6 +166,8 @@ class Bomb:
 
 def saved(value: object) -> bytes:
     """What torch.save makes of a value."""
+    import torch
+
     buffer = io.BytesIO()
     torch.save(value, buffer)
     return buffer.getvalue()
@@ -239,6 +241,8 @@ def test_the_same_archive_unchanged_is_read(backend: Backend, line: ModelFile, t
 
 def test_torch_would_have_run_the_pickle_of_the_examples(line: ModelFile, tmp_path: Path) -> None:
     """Why the archive is searched first: torch's own reader falls back to unpickling."""
+    import torch
+
     mark, bad = tmp_path / "exploded", tmp_path / "bad.pt2"
     rewritten(line.torch, bad, lambda parts: pickle_the_examples(parts, Bomb(mark)))
     with contextlib.suppress(Exception):  # what it got is no example input, and it says so afterwards
