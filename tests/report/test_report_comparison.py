@@ -8,7 +8,7 @@ from trimtab.report.comparison import gate, reproduction
 
 ROW = GateRow(
     metric="p95", slice="held-out", role="primary", old=59.6, new=70.1, change=0.176,
-    interval=Interval(lo=0.12, hi=0.24), floor=0.06, margin=None, status="fail", note="worse by more than is forgiven",
+    interval=Interval(lo=0.12, hi=0.24), floor=0.06, margin=0.1, status="fail", note="worse by more than is forgiven",
 )  # fmt: skip
 
 
@@ -22,7 +22,7 @@ def test_a_gate_fits_into_a_comment() -> None:
         "Worse than is forgiven: p95.\n\n"
         "| Metric | Old | New | Change | Forgiven | |\n"
         "|---|---|---|---|---|---|\n"
-        "| p95 (primary) | 59.6 ms | 70.1 ms | 17.6 % [12, 24] | 6 % (the floor) "
+        "| p95 (primary) | 59.6 ms | 70.1 ms | 17.6 % [12, 24] | 10 % (floor 6 %) "
         "| **fail**: worse by more than is forgiven |\n\n"
         "Not the same:\n- openvino: 1 then, 2 now\n\n"
         "Paired on the same 900 arrivals.\n\n"

@@ -53,7 +53,7 @@ def test_slower_fails_with_the_change_and_what_was_forgiven() -> None:
     found = compare(OLD, side("new", replays(1.4, 21)), 1)
     assert (found.outcome, found.sentence) == ("fail", "Worse than is forgiven: p95, p99, p50.")
     primary = found.rows[0]
-    assert (primary.role, primary.margin) == ("primary", None)
+    assert (primary.role, primary.margin) == ("primary", 0.1)
     assert primary.change == pytest.approx(0.4, abs=0.02)
     assert primary.interval is not None
     assert primary.interval.lo > (primary.floor or 0)

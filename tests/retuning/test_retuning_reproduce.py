@@ -70,7 +70,7 @@ def test_a_difference_whose_interval_reaches_the_floor_is_inconclusive() -> None
     now = {"today": [np.random.default_rng(6).gamma(0.4, 0.05 * 1.14, 3000)]}
     (row,) = repeat(then, now, SLA, 1)
     assert row.outcome == "inconclusive"
-    assert row.note == "beyond the floor, but the interval reaches into it"
+    assert row.note == "beyond what is forgiven, but the interval reaches into it"
 
 
 def test_arms_that_lost_requests_are_not_mixed_with_those_that_did_not() -> None:

@@ -51,7 +51,7 @@ class GateRow(Noun, frozen=True, kw_only=True):
     change: float | None
     interval: Interval | None
     floor: float | None
-    margin: float | None
+    margin: float
     status: Passage
     note: str = ""
 

@@ -45,8 +45,8 @@ def reproduction(found: Reproduction) -> str:
 
 def _gate_row(row: GateRow) -> str:
     unit = "share" if row.metric in ("goodput", "miss") else "ms"
-    floor = "no floor" if row.floor is None else said(row.floor, "share")
-    forgiven = f"{floor} (the floor)" if row.margin is None else f"{said(row.margin, 'share')} (floor {floor})"
+    floor = "no floor" if row.floor is None else f"floor {said(row.floor, 'share')}"
+    forgiven = f"{said(row.margin, 'share')} ({floor})"
     cells = (
         f"{row.metric} ({row.role})",
         said(row.old, unit),

@@ -7,7 +7,8 @@ the same (:mod:`trimtab.retuning.comparable`, another SLA, another rate) there i
 
 *Rows.* The study's primary metric, then its guards. A guard forgives its margin; the primary metric forgives the margin
 of a guard on the same metric if there is one, else the floor: how far replays of one plan differ within either packet,
-if that is no more than 25 %.
+but 10 % at least (two sessions differ by more than replays of one), and nothing where it is above 25 %.
+
 *pass*: the whole interval of the worsening lies below the margin; *fail*: above both margin and floor; else
 *inconclusive*. The rows share alpha by Holm (1979), separately for passing and for failing. A margin below the floor, a
 provisional floor and a percentile on too few effective samples cannot pass. One failed row fails the gate; all must
@@ -38,6 +39,7 @@ from trimtab.retuning.comparable import differs, forbids, machine_differs, plan_
 
 ALPHA = 0.025
 RATE_TOLERANCE = 0.1
+LEAST_FORGIVEN = 0.10
 MOST_FLOOR = 0.25
 """Replays that differ by more than this say too little to let anything pass on their word alone."""
 
@@ -75,6 +77,11 @@ class _Weighed:
     floor: Floor
     margin: float | None
     worth: str
+
+    @property
+    def forgiven(self) -> float:
+        """The worsening that still passes, as a share."""
+        return self.margin if self.margin is not None else max(self.floor.value or 0.0, LEAST_FORGIVEN)
 
 
 def compare(old: Side, new: Side, seed: int) -> Gate:
@@ -195,13 +202,14 @@ def _rows(old: Side, new: Side, weighed: Sequence[_Weighed]) -> tuple[GateRow, .
 
 def _p_pass(one: _Weighed) -> float:
     """p-value of "it got worse by the margin or more"."""
-    forgiven = one.margin if one.margin is not None else one.floor.value or 0.0
-    return metric.p_not_better(one.judged.comparison, one.judged.metric, metric.worse_by(one.judged.metric, forgiven))
+    return metric.p_not_better(
+        one.judged.comparison, one.judged.metric, metric.worse_by(one.judged.metric, one.forgiven)
+    )
 
 
 def _p_fail(one: _Weighed) -> float:
     """p-value of "it got worse by no more than margin and floor"."""
-    forgiven = max(one.margin or 0.0, one.floor.value or 0.0)
+    forgiven = max(one.forgiven, one.floor.value or 0.0)
     return metric.p_not_worse(one.judged.comparison, one.judged.metric, metric.worse_by(one.judged.metric, forgiven))
 
 
@@ -218,7 +226,7 @@ def _row(old: Side, new: Side, one: _Weighed, below: bool, above: bool) -> GateR
         change=change,
         interval=interval,
         floor=one.floor.value,
-        margin=one.margin,
+        margin=one.forgiven,
         status=status,
         note="; ".join(part for part in (one.judged.note, note) if part),
     )
