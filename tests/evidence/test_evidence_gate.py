@@ -18,9 +18,10 @@ WELL = [
 ]
 
 
-def series(rows: list[tuple], weights: tuple[float, ...] = ()) -> Series:
+def series(rows: list[tuple], weights: tuple[float, ...] = (), batched: tuple[float, ...] = ()) -> Series:
     columns = {name: tuple(r[i] for r in rows) for i, name in enumerate(COLUMNS)}
-    return Series(id="quality.p", columns=columns | {"requests": weights or (1.0,) * len(rows)})
+    known = {"requests": weights or (1.0,) * len(rows), "batched": batched or (None,) * len(rows)}
+    return Series(id="quality.p", columns=columns | known)
 
 
 def test_parts_are_all_padded_bands_entries_and_paddings() -> None:
@@ -58,6 +59,13 @@ def test_padding_that_moves_answers_fails_although_the_reference_agrees() -> Non
 def test_a_runtime_that_cannot_run_unpadded_has_no_padding_part() -> None:
     rows = [("small", "to-8", "padded", 1.0, None, ""), ("small", "to-8", "padded", 1.0, None, "")]
     assert "padding" not in {part.kind for part in parts(series(rows))}
+
+
+def test_a_plan_that_batches_must_answer_in_batches_too() -> None:
+    found = parts(series(WELL, batched=(1.0, 1.0, 0.5, 1.0)))
+    batched = next(part for part in found if part.kind == "batched")
+    assert (batched.name, value(batched, SPEC), status(batched, SPEC)) == ("in batches", 0.875, "fail")
+    assert verdict(found, SPEC) == "fail"
 
 
 def test_a_request_without_a_reference_answer_leaves_its_parts_open() -> None:

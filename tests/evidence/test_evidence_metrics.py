@@ -143,7 +143,9 @@ def test_quality_by_entry() -> None:
     given = {"to-160": (1.0, 1.0, 1.0, 1.0), "to-960": (0.98, 0.94), "any": (0.99, None)}
     rows = [(name, value) for name, values in given.items() for value in values]
     columns = {"entry": tuple(n for n, _ in rows), "value": tuple(v for _, v in rows)}
-    same = dict.fromkeys(("band", "route", "unpadded"), (None,) * len(rows)) | {"requests": (1.0,) * len(rows)}
+    same = dict.fromkeys(("band", "route", "unpadded", "batched"), (None,) * len(rows)) | {
+        "requests": (1.0,) * len(rows)
+    }
     found = gate.parts(Series(id="quality.p", columns=columns | same))
     for part in found[1:]:
         shown = ", ".join("no reference answer" if v is None else f"{v:g}" for v in given[part.name])

@@ -17,7 +17,7 @@ from loop_kit import STUDY, Silent, write_study
 from msgspec.structs import replace
 
 from trimtab.domain.figure import Series
-from trimtab.domain.plan import CompileSpec, Entry, Plan
+from trimtab.domain.plan import BatchPolicy, CompileSpec, Entry, Plan, ServePolicy
 from trimtab.domain.study import QualitySpec
 from trimtab.errors import StudyError
 from trimtab.loop import answers, quality, stages
@@ -98,6 +98,14 @@ def test_padding_that_changes_answers_fails_where_it_pads_and_nowhere_else(tmp_p
     ]
     assert wide == [0.0] * len(wide)
     assert statuses(ctx, ctx.study.baseline) == dict.fromkeys(("all-shapes", "worst-band", "worst-entry"), "pass")
+
+
+def test_a_plan_that_batches_is_asked_in_batches_and_their_padding_is_seen(tmp_path: Path) -> None:
+    (dynamic,) = [entry for entry in PADDED.compile.entries if entry.kind == "dynamic"]
+    spec = replace(PADDED.compile, entries=(replace(dynamic, batch=(1, 4)),))
+    plan = Plan(id="batching", compile=spec, serve=ServePolicy(batch=BatchPolicy(kind="size-hold", max_size=4)))
+    found = statuses(context(tmp_path, pad=1.0), plan)
+    assert found == {"all-shapes": "pass", "in-batches": "fail", "worst-band": "pass", "worst-entry": "pass"}
 
 
 def test_without_a_reference_answer_the_cell_stays_open_and_says_so(tmp_path: Path) -> None:

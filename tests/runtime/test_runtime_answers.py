@@ -47,6 +47,23 @@ def test_no_request_twice_and_no_more_than_there_are() -> None:
     assert len(set(found)) == len(found) == 100
 
 
+def test_requests_of_one_entry_share_batches_and_each_gets_its_own_answer() -> None:
+    """Payload k is a row of k + 1; the null network sums a row, and padding adds zeros."""
+    members = ((0, (3,)), (1, (60,)), (2, (5,)), (3, (20,)), (4, (30,)))
+    given = answers(plan_of(BUCKET, ANY), MODEL, factory("null"), Ramp(), members, CORE, size=2)
+    assert [(one.entry, one.executed) for one in given] == [
+        ("bucket", (2, 8)), ("any", (2, 60)), ("bucket", (2, 8)), ("any", (2, 60)), ("any", (1, 30)),
+    ]  # fmt: skip
+    assert [one.outputs["y"].tolist() for one in given] == [[[(k + 1.0) * w] * w] for k, (w,) in members]
+
+
+def test_a_batch_that_fails_answers_none_of_its_requests() -> None:
+    members = ((0, (3,)), (1, (60,)), (2, (9,)), (3, (20,)))
+    given = answers(plan_of(ANY, error_on_batch="width=60"), MODEL, factory("null"), Ramp(), members, CORE, size=2)
+    assert [one.outputs is None for one in given] == [True, True, False, False]
+    assert "told to fail" in given[0].message
+
+
 class Halved:
     """A compiled entry whose output follows the data: one position for every two values above 1."""
 

@@ -7,13 +7,14 @@ traffic as it stands for: those of its entry, shared out over the entry's sample
 
 Padding is judged apart from precision: a padded request is put to the same compile options once more, unpadded, in a
 dynamic entry; the part ``padding`` of an entry holds the agreement of the two. Where a runtime cannot run the request
-unpadded there is no such part, and the comparison with the reference (padding and precision together) must do.
+unpadded there is no such part, and the comparison with the reference (padding and precision together) must do. A plan
+that batches is also asked in batches, where requests are padded to the largest of their batch: the part ``batched``.
 
 A part with a request that the reference cannot answer is inconclusive: it is never judged on the rest. A worst part is
 a failing one first, then an open one, then the one with the worst value.
 
 Limits: a part is as sure as its samples are many, and they stand beside it. Entries that no request is routed to are
-not judged. Rows that share a batch are not judged together: requests run alone here.
+not judged. Who shares a batch with whom is drawn once.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from trimtab.domain.verdict import CellStatus
 from trimtab.evidence.quality import Floats, meets, summary
 
 Row = dict[str, Cell]
-Kind = Literal["all", "padded", "band", "entry", "padding"]
+Kind = Literal["all", "padded", "batched", "band", "entry", "padding"]
 ORDER: dict[CellStatus, int] = {"fail": 0, "inconclusive": 1, "pass": 2}
 
 
@@ -45,7 +46,8 @@ class Part(NamedTuple):
 
 
 def parts(found: Series) -> tuple[Part, ...]:
-    """All parts of one plan's series: columns ``value``, ``route``, ``band``, ``entry``, ``unpadded``, ``requests``."""
+    """All parts of one plan's series: columns ``value``, ``route``, ``band``, ``entry``, ``unpadded``, ``batched``,
+    ``requests``."""
     columns = found.columns
     if not columns or not columns["value"]:
         return ()
@@ -54,6 +56,8 @@ def parts(found: Series) -> tuple[Part, ...]:
     out = [_part("all", "all shapes", range(values.size), values, weights)]
     if padded:
         out.append(_part("padded", "padded shapes", padded, values, weights))
+    if not all(cell is None for cell in columns["batched"]):
+        out.append(_part("batched", "in batches", range(values.size), _floats(columns["batched"]), weights))
     out += [_part("band", name, rows, values, weights) for name, rows in _groups(columns["band"])]
     out += [_part("entry", name, rows, values, weights) for name, rows in _groups(columns["entry"])]
     return (*out, *_padding(columns, padded, weights))
@@ -86,8 +90,9 @@ def worst_row(part: Part, spec: QualitySpec) -> int | None:
 
 
 def decisive(found: Sequence[Part], spec: QualitySpec) -> tuple[Part, ...]:
-    """The parts that a plan must hold: all requests, the padded ones, and the worst band, entry and padding."""
-    kinds: tuple[Kind, ...] = ("all", "padded", "band", "entry", "padding")
+    """The parts that a plan must hold: all requests, alone and in batches, the padded ones, and the worst band, entry
+    and padding."""
+    kinds: tuple[Kind, ...] = ("all", "padded", "batched", "band", "entry", "padding")
     return tuple(part for kind in kinds if (part := worst(found, kind, spec)) is not None)
 
 

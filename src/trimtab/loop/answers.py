@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
+import numpy as np
 
 from trimtab import backends
 from trimtab.domain.figure import Series
@@ -92,6 +93,14 @@ def of_plan(ctx: Context, plan: Plan, asked: Sequence[Member], stage: str) -> tu
     return _ask(ctx, plan, asked, stage, infinities(ctx, stage))
 
 
+def in_batches(ctx: Context, plan: Plan, asked: Sequence[Member], stage: str) -> tuple[Answered, ...]:
+    """What ``plan`` says to each of ``asked`` in batches as large as its policy forms; a seed draws who shares one."""
+    order = np.random.default_rng(ctx.study.seeds.payload).permutation(len(asked)).tolist()
+    mixed = [asked[at] for at in order]
+    said = _ask(ctx, plan, mixed, stage, infinities(ctx, stage), plan.serve.batch.max_size)
+    return tuple(said[at] for at in np.argsort(order).tolist())
+
+
 def of_reference(ctx: Context, asked: Sequence[Member], stage: str) -> tuple[Answered, ...]:
     """What the reference says; its infinities are its own."""
     return _once(ctx, reference_plan(ctx), asked, lambda plan, lacking: _ask(ctx, plan, lacking, stage, None))
@@ -112,10 +121,12 @@ def _once(
     return tuple(ctx.answered[key, member] for member in asked)
 
 
-def _ask(ctx: Context, plan: Plan, asked: Sequence[Member], stage: str, known: Infinities) -> tuple[Answered, ...]:
+def _ask(
+    ctx: Context, plan: Plan, asked: Sequence[Member], stage: str, known: Infinities, size: int = 1
+) -> tuple[Answered, ...]:
     factory = backends.factory(plan.compile.backend)
     progress = Renamed(ctx.progress, stage, f"answers of {plan.id}")
-    return answers(plan, ctx.model, factory, ctx.payloads, asked, core(ctx), progress, known)
+    return answers(plan, ctx.model, factory, ctx.payloads, asked, core(ctx), progress, known, size)
 
 
 def core(ctx: Context) -> int:

@@ -1,9 +1,9 @@
 """Quality: what a plan answers, against the reference at true dims, as a series and as cells that must pass (R3, R32).
 
-One file per plan keeps the value of each request that judged it, with its band, its entry, and what padding alone did
-to it. All requests, the padded ones, the worst shape band, the worst entry and the worst padding are cells: a plan
-holds its floor if all of them do. Random payloads judge nothing: a study that has only those gets no quality cell, and
-a change of precision cannot ship on it.
+One file per plan keeps the value of each request that judged it, with its band, its entry, and what padding alone and
+being in a batch did to it. All requests, alone and in batches, the padded ones, the worst shape band, the worst entry
+and the worst padding are cells: a plan holds its floor if all of them do. Random payloads judge nothing: a study that
+has only those gets no quality cell, and a change of precision cannot ship on it.
 
 Speed stands beside quality: each row carries the warm time of the same requests, under the plan and under the baseline,
 by their profiles.
@@ -35,6 +35,7 @@ Values = NDArray[np.float64]
 SLICES: dict[gate.Kind, str] = {
     "all": "all shapes",
     "padded": "padded shapes",
+    "batched": "in batches",
     "band": "worst band",
     "entry": "worst entry",
     "padding": "padding alone",
@@ -49,7 +50,8 @@ def judge(ctx: Context, plan: Plan, stage: str) -> Series | None:
         return None
     path = ctx.packet.path(FOLDER, f"{plan.id}.json")
     checkpoint = f"quality-{plan.id}"
-    inputs = {"compile": digest(plan.compile), **answers.asked_of(ctx)}
+    served = (plan.compile, plan.serve.threads, plan.serve.batch.max_size)
+    inputs = {"plan": digest(served), **answers.asked_of(ctx)}
     if not is_done(ctx.packet.folder, checkpoint, inputs):
         write_json(path, _compare(ctx, plan, stage))
         mark_done(ctx.packet.folder, checkpoint, inputs, [path])
@@ -64,10 +66,12 @@ def _compare(ctx: Context, plan: Plan, stage: str) -> Series:
     given = answers.of_plan(ctx, plan, asked, stage)
     values = _values(ctx, [one.outputs for one in given], [one.outputs for one in reference])
     unpadded, band = _unpadded(ctx, plan, given, stage), answers.bands(ctx)
+    batched = _batched(ctx, plan, reference, stage)
     weights = answers.weights(ctx, plan, asked)
     rows = [
         {**_shape(ctx, ours), "band": band(ours.member[1]), "entry": ours.entry, "route": ours.route,
-         "requests": weights[at], "value": cell, "unpadded": unpadded.get(at), "message": _message(ctx, ours, theirs)}
+         "requests": weights[at], "value": cell, "unpadded": unpadded.get(at), "batched": batched[at],
+         "message": _message(ctx, ours, theirs)}
         for at, (ours, theirs, cell) in enumerate(zip(given, reference, _cells(values), strict=True))
     ]  # fmt: skip
     function = f" by {quality.function}" if quality.function else ""
@@ -102,6 +106,14 @@ def _unpadded(ctx: Context, plan: Plan, given: Sequence[Answered], stage: str) -
     return dict(zip(rows, _cells(values), strict=True))
 
 
+def _batched(ctx: Context, plan: Plan, reference: Sequence[Answered], stage: str) -> list[Cell]:
+    """Agreement with the reference of each request in a batch; all None where the plan forms none."""
+    if plan.serve.batch.max_size == 1:
+        return [None] * len(reference)
+    given = answers.in_batches(ctx, plan, [one.member for one in reference], stage)
+    return _cells(_values(ctx, [one.outputs for one in given], [one.outputs for one in reference]))
+
+
 def _shape(ctx: Context, ours: Answered) -> dict[str, Cell]:
     """True and executed dims of one request."""
     names, ran = ctx.study.dim_names, ours.executed[1:] or (None,) * len(ctx.study.dim_names)
@@ -123,7 +135,7 @@ def _cells(values: Values) -> list[Cell]:
 
 
 def cells(ctx: Context, plan: Plan, stage: str) -> tuple[MatrixCell, ...]:
-    """The quality guards of ``plan``: all requests, the padded ones, the worst band, entry and padding."""
+    """The quality guards of ``plan``: all requests, the padded ones, batches, the worst band, entry and padding."""
     found = judge(ctx, plan, stage)
     if found is None:
         return ()
@@ -210,7 +222,7 @@ def _summary(ctx: Context, plan: Plan, stage: str) -> dict[str, Cell]:
     parts = gate.parts(found)
     at = gate.worst_row(parts[0], quality)
     dim = ctx.study.dim_names[0]
-    kinds: tuple[gate.Kind, ...] = ("band", "entry", "padding")
+    kinds: tuple[gate.Kind, ...] = ("band", "entry", "padding", "batched")
     low = {kind: gate.worst(parts, kind, quality) for kind in kinds}
     return {
         "plan": plan.id,

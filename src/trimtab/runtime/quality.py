@@ -1,9 +1,9 @@
 """Answers of a plan, request by request: what its compiled entries say for real payloads, ready to be compared.
 
-Each request runs alone, as the plan routes it: padded up to a bucket by the study's rule, and its outputs cropped back
-to its true dims. The reference is the same function on a plan whose one dynamic entry runs every request at its true
-dims, unpadded. Comparing the two is ``evidence/quality``'s; this module only fetches the arrays, and asks a user's own
-function about them where the study names one.
+Each request runs as the plan routes it, alone or in batches: padded up to a bucket, or to the largest of its batch, by
+the study's rule, and its outputs cropped back to its true dims. The reference is the same function on a plan whose one
+dynamic entry runs every request at its true dims, unpadded. Comparing the two is ``evidence/quality``'s; this module
+only fetches the arrays, and asks a user's own function about them where the study names one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from trimtab.domain.noun import Dims, EntryId, Executed
 from trimtab.domain.plan import Plan
 from trimtab.domain.ports import BackendFactory, ModelFile, Payloads, Progress
-from trimtab.domain.route import RouteKind
+from trimtab.domain.route import Route, RouteKind
 from trimtab.domain.workload import Workload
 from trimtab.mapping.route import Router
 from trimtab.runtime import wire
@@ -87,20 +87,34 @@ def answers(
     core: int,
     progress: Progress | None = None,
     infinities: Infinities = None,
+    size: int = 1,
 ) -> tuple[Answered, ...]:
-    """What ``plan`` answers to each of ``members``, in order, from one worker on ``core``.
+    """What ``plan`` answers to each of ``members``, in order, from one worker on ``core``. With a ``size`` above 1
+    those of one entry share batches of up to that many, as they follow one another.
 
     A refusal, a failed entry, a failed run or a lost worker is an Answered without outputs, never an exception.
     """
     router = Router(plan.compile)
-    given: list[Answered] = []
+    given: dict[int, Answered] = {}
     with solo(Job(backend, model, payloads, infinities), core, plan.serve.threads) as worker:
         compiled = _compile(plan, worker, {router.route(dims).entry for _, dims in members})
-        for member in members:
+        for batch in _batches(router, members, size):
             if progress is not None:
                 progress.step("quality", len(given), len(members), plan.id)
-            given.append(_answer(worker, router, compiled, member))
-    return tuple(given)
+            given |= zip(batch, _answer(worker, router, compiled, [members[at] for at in batch]), strict=True)
+    return tuple(given[at] for at in range(len(members)))
+
+
+def _batches(router: Router, members: Sequence[wire.Member], size: int) -> list[list[int]]:
+    """Positions of the members that run together: of one entry, at most ``size``, and as many as the entry takes."""
+    of_entry: dict[EntryId | None, list[int]] = {}
+    for at, (_, dims) in enumerate(members):
+        of_entry.setdefault(router.route(dims).entry, []).append(at)
+    batches: list[list[int]] = []
+    for entry, found in of_entry.items():
+        most = 1 if entry is None else min(size, router.entries[entry].batch[1])
+        batches += [found[begin : begin + most] for begin in range(0, len(found), most)]
+    return sorted(batches)
 
 
 def _compile(plan: Plan, worker: Solo, wanted: set[EntryId | None]) -> dict[EntryId, str]:
@@ -118,21 +132,34 @@ def _compile(plan: Plan, worker: Solo, wanted: set[EntryId | None]) -> dict[Entr
     return compiled
 
 
-def _answer(worker: Solo, router: Router, compiled: dict[EntryId, str], member: wire.Member) -> Answered:
-    route = router.route(member[1])
-    if route.entry is None:
-        return Answered(member, None, route.kind, (), None, "no entry takes this shape")
-    if compiled[route.entry]:
-        return Answered(member, route.entry, route.kind, route.executed, None, compiled[route.entry])
+def _answer(
+    worker: Solo, router: Router, compiled: dict[EntryId, str], members: Sequence[wire.Member]
+) -> list[Answered]:
+    """The answers to one batch, which all have the same route."""
+    routes = [router.route(dims) for _, dims in members]
+    entry = routes[0].entry
+    if entry is None:
+        return _without(members, routes, (), "no entry takes this shape")
+    executed = router.batch(routes[0], [dims for _, dims in members])
+    if compiled[entry]:
+        return _without(members, routes, executed, compiled[entry])
     try:
-        reply = worker.ask(wire.Answer(route.entry, route.executed, (member,)))
+        reply = worker.ask(wire.Answer(entry, executed, tuple(members)))
     except LostError as error:
-        return Answered(member, route.entry, route.kind, route.executed, None, error.message)
+        return _without(members, routes, executed, error.message)
     if isinstance(reply, wire.Ran):
-        return Answered(member, route.entry, route.kind, route.executed, None, reply.message)
+        return _without(members, routes, executed, reply.message)
     assert isinstance(reply, wire.Answers)
-    outputs = {name: wire.unpack(tensor) for name, tensor in reply.outputs[0].items()}
-    return Answered(member, route.entry, route.kind, route.executed, outputs)
+    found = [{name: wire.unpack(tensor) for name, tensor in outputs.items()} for outputs in reply.outputs]
+    return [
+        Answered(member, route.entry, route.kind, executed, outputs)
+        for member, route, outputs in zip(members, routes, found, strict=True)
+    ]
+
+
+def _without(members: Sequence[wire.Member], routes: Sequence[Route], executed: Executed, why: str) -> list[Answered]:
+    """No answer for any of them, and why."""
+    return [Answered(m, route.entry, route.kind, executed, None, why) for m, route in zip(members, routes, strict=True)]
 
 
 def graded(function: str, folder: Path, pairs: Sequence[tuple[Outputs, Outputs]], core: int) -> tuple[wire.Graded, ...]:

@@ -11,22 +11,9 @@ from trimtab.report.book import Book, Values, each, real, source, value
 from trimtab.report.page import Block, Cell, Column, Fold, Grid, Row, Section
 
 STAGES = ("compile", "retune")
-KINDS = {"all": "", "padded": "", "band": "shape band", "entry": "entry", "padding": "padding alone, entry"}
+KINDS = {"band": "shape band", "entry": "entry", "padding": "padding alone, entry"}
 LOOKS = {"pass": ("holds", "pass"), "fail": ("fails", "fail"), "inconclusive": ("open", "open")}
 
-COLUMNS = (
-    Column(label="Plan"),
-    Column(label="Answers", align="right"),
-    Column(label="Floor", align="right"),
-    Column(label=""),
-    Column(label="Worst request", align="right"),
-    Column(label="Worst band", align="right"),
-    Column(label="Worst entry", align="right"),
-    Column(label="Padding alone", align="right"),
-    Column(label="Warm", align="right"),
-    Column(label="Executed precision"),
-    Column(label="Requests", align="right"),
-)
 PARTS = (
     Column(label="Plan"),
     Column(label="Part"),
@@ -46,13 +33,15 @@ def section(book: Book) -> Section | None:
     if not found:
         return None
     rows = {str(row["plan"]): row for series in found for row in each(series)}
+    batched = any(row.get("worst_batched") for row in rows.values())
+    grid = Grid(columns=_columns(batched), rows=tuple(_row(book, row, batched) for row in rows.values()))
     return Section(
         id="quality",
         nav="Quality",
         eyebrow="Compile, validate",
         heading=_heading(list(rows.values())),
         lead=f"Warm times are profiled, of the same requests; {book.baseline.id}'s own stand below.",
-        blocks=(Grid(columns=COLUMNS, rows=tuple(_row(book, row) for row in rows.values())), *_parts(book)),
+        blocks=(grid, *_parts(book)),
         source=_source(found[-1]),
     )
 
@@ -71,7 +60,25 @@ def _source(series: Series) -> str:
     return source(words.opened(series.note), words.opened(series.scope), artifact=series.artifact)
 
 
-def _row(book: Book, row: Values) -> Row:
+def _columns(batched: bool) -> tuple[Column, ...]:
+    """``batched``: some plan forms batches."""
+    return (
+        Column(label="Plan"),
+        Column(label="Answers", align="right"),
+        Column(label="Floor", align="right"),
+        Column(label=""),
+        Column(label="Worst request", align="right"),
+        Column(label="Worst band", align="right"),
+        Column(label="Worst entry", align="right"),
+        Column(label="Padding alone", align="right"),
+        *((Column(label="In batches", align="right"),) if batched else ()),
+        Column(label="Warm", align="right"),
+        Column(label="Executed precision"),
+        Column(label="Requests", align="right"),
+    )
+
+
+def _row(book: Book, row: Values, batched: bool) -> Row:
     mine = row["plan"] in (book.baseline.id, book.candidate.id if book.candidate else "")
     return Row(
         cells=(
@@ -81,6 +88,7 @@ def _row(book: Book, row: Values) -> Row:
             _status(row),
             Cell(text=_said(row, "worst")),
             *(_worst(row, kind) for kind in ("band", "entry", "padding")),
+            *((Cell(text=_said(row, "worst_batched_value")),) if batched else ()),
             _time(book, row),
             Cell(text=str(row.get("executed", ""))),
             _requests(row),
