@@ -14,6 +14,9 @@ but 10 % at least (two sessions differ by more than replays of one), and nothing
 provisional floor and a percentile on too few effective samples cannot pass. One failed row fails the gate; all must
 pass.
 
+Simulated (one queue at utilisation 0.75, 2,000 requests, 3 replays a packet, sessions whose service times differ by
+2 %): the same again passes in 34 of 60, is undecided in 22 and fails in 4; service times 8 % longer fail in 56 of 60.
+
 Limits. It judges what runs today, not what either packet proposes. Two packets a day apart differ in whatever else
 happened to the host: the floor within a packet does not know it.
 """

@@ -10,6 +10,9 @@ than replays of one do. *differ*: the whole interval lies beyond that. Else, wit
 provisional floor: *inconclusive*. One figure that differs makes the whole differ; all must
 agree for it to agree.
 
+Simulated (as in :mod:`trimtab.retuning.compare`): of 80 repetitions in which nothing changed 38 agree, 31 are
+undecided, and 11 differ.
+
 Limits. To agree is not to be equal: a floor of 20 % forgives 20 %. Two sessions may differ in what no replay within one
 of them shows (another neighbour on the host); then a plan differs, and the effect of the change may still agree.
 """
