@@ -32,7 +32,9 @@ def unit_of(metric: str) -> str:
     """Latencies are stored in ms, peak memory in MiB, an error in the output's own unit, everything else as a share."""
     if metric in PERCENTILES:
         return "ms"
-    return {"memory": "MiB", "max-error": "", "error-function": "", "cosine": ""}.get(metric, "share")
+    return {"memory": "MiB", "memory limit": "MiB", "max-error": "", "error-function": "", "cosine": ""}.get(
+        metric, "share"
+    )
 
 
 def arms(book: Book, metric: str) -> Arms:

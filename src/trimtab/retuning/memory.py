@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from trimtab.domain.verdict import MatrixCell, Move, Rejected
 from trimtab.evidence.memory import MIB, above
 from trimtab.retuning._change import NO_CHANGE
-from trimtab.retuning.arms import Arms
+from trimtab.retuning.arms import HELD_OUT, Arms
 
 
 def admit(moves: Sequence[Move], limit: int | None) -> tuple[list[Move], list[Rejected]]:
@@ -38,9 +38,9 @@ def limit_cell(arms: Arms, workers: int, limit: int | None) -> tuple[MatrixCell,
     why = above(most, limit)
     cell = MatrixCell(
         id=f"guard/{arms.condition}/memory-limit".replace(" ", "-"),
-        slice="the limit",
+        slice=HELD_OUT,
         condition=arms.condition,
-        metric="memory",
+        metric="memory limit",
         role="guard",
         status="fail" if why else "pass",
         baseline=before / MIB if before else None,
