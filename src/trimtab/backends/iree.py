@@ -1,15 +1,15 @@
 """IREE on the CPU: an ONNX network compiled ahead of time into kernels of its own (*dispatches*).
 
-It computes in the element types that the network was exported with; ``precision = "bf16"`` narrows what matrix products
-and convolutions multiply. A static entry, and every axis that the study or the entry fixes, is written into the
-network's inputs before it is compiled. An open axis has no bounds: IREE's ONNX importer has no such notion, and the
-program may still run a shape outside the entry's range. Nothing is compiled while it runs: the kernels of an open axis
-are made for any size.
+It computes in the element types that the network was exported with. A static entry, and every axis that the study or
+the entry fixes, is written into the network's inputs before it is compiled. An open axis has no bounds: IREE's ONNX
+importer has no such notion, and the program may still run a shape outside the entry's range. Nothing is compiled while
+it runs: the kernels of an open axis are made for any size.
 
 Its levels are those of the compiler, whose own default is the lowest, O0. From O2 on they include aggressive fusion;
 ``fusion`` says by itself how far operators share a kernel. IREE has no switch that keeps all operators apart, so that
-``less`` is the least: it leaves out what can be left out. ``data_tiling`` packs what matrix products multiply into
-tiles, which costs memory.
+``less`` is the least: it leaves out what can be left out. ``convolution = "im2col"`` makes convolutions matrix products
+of patches that are written out first: more launches and far more memory, for kernels that IREE compiles better.
+``data_tiling`` packs what matrix products multiply into tiles, which costs memory and compile time.
 
 One thread is the thread that calls (device *local-sync*); more are a pool (*local-task*), which is not pinned and which
 a process makes once, so that all its entries have the same number of threads.
@@ -55,6 +55,10 @@ MEANS: dict[str, dict[str, tuple[str, ...]]] = {
             "--iree-dispatch-creation-fuse-multi-use=false",
             "--iree-dispatch-creation-element-wise-fuse-multi-reduction=false",
         ),
+    },
+    "convolution": {
+        "direct": (),
+        "im2col": ("--iree-global-opt-use-im2col-for-convs=true",),
     },
     "data_tiling": {
         "default": (),

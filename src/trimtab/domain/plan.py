@@ -94,6 +94,7 @@ OPTION_KINDS: dict[str, str] = {
     "disable": "optimisation",
     "snippets": "optimisation",
     "fusion": "optimisation",
+    "convolution": "optimisation",
     "data_tiling": "optimisation",
     "quantise": "precision",
     "integer_kernels": "precision",
