@@ -1,14 +1,17 @@
 """From visits to the table: one row for each plan and shape band, one for each failure.
 
-*warm* = median of the visits' medians; *A/A* = the larger of them over the smaller, less 1: what the same plan differs
-from itself. *ratio* = warm time over the reference's in the same visit; geometric mean, and the range over the visits.
-Ratios whose range reaches 1 within the A/A spread of the reference say nothing.
+Each visit gives one median warm time. *warm* = their geometric mean; *A/A* = the largest over the smallest, less 1: what
+the same plan differs from itself. *ratio* = warm time over the reference's in the same visit; geometric mean, and the
+range over the visits. *operators* = what is run one after another (the launches), of how many the network has.
+The reference is one of the plans, so that its own row shows what a ratio differs by where nothing does: a plan whose
+range overlaps that one is not told apart from it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import exp, log
+from typing import NamedTuple
 
 from plans.catalogue import NETWORKS, Band
 from plans.visits import Quality, Visit
@@ -29,7 +32,7 @@ class Row(Noun, frozen=True, kw_only=True):
     mapping: str
     band: str
     warm: float
-    spread: float
+    spread: float | None
     ratio: float
     ratio_range: tuple[float, float]
     first: float
@@ -56,12 +59,10 @@ def rows(visits: Sequence[Visit]) -> list[Row]:
     found = []
     for group in _by_plan(visits):
         for band in _bands(group[0].network):
-            timed = [_timed(visit.profiles, band) for visit in group]
-            beside = [_timed(visit.reference, band) for visit in group]
-            known = [one for one in timed if one is not None]
-            against = [one for one in beside if one is not None]
-            if len(known) == len(against) == len(group):
-                found.append(_row(group, band, known, against))
+            own = [one for visit in group if (one := _timed(visit.profiles, band))]
+            beside = [one for visit in group if (one := _timed(visit.reference, band))]
+            if len(own) == len(beside) == len(group):
+                found.append(_row(group, band, own, beside))
     return found
 
 
@@ -79,13 +80,10 @@ def failures(visits: Sequence[Visit]) -> list[Failure]:
 
 def reference_spread(visits: Sequence[Visit], network: str) -> dict[str, tuple[int, float, float, float]]:
     """Band -> (visits, lowest, median and highest warm time of the reference, ms): its A/A over the whole bench."""
+    mine = [visit.reference for visit in visits if visit.network == network]
     found = {}
     for band in _bands(network):
-        walls = [
-            _warm(timing)
-            for visit in visits
-            if visit.network == network and (timing := _timed(visit.reference, band)) is not None
-        ]
+        walls = [_warm(one.timing) for profiles in mine if (one := _timed(profiles, band))]
         if walls:
             found[band.label] = (len(walls), min(walls), quantile(walls, 0.5), max(walls))
     return found
@@ -102,25 +100,30 @@ def _bands(network: str) -> tuple[Band, ...]:
     return next(one.bands for one in NETWORKS if one.name == network)
 
 
-def _entry(profiles: Sequence[CompileProfile], band: Band) -> CompileProfile | None:
-    return next((p for p in profiles if any(t.executed == (1, band.hi) for t in p.timings)), None)
+class _Timed(NamedTuple):
+    profile: CompileProfile
+    timing: ShapeTiming
 
 
-def _timed(profiles: Sequence[CompileProfile], band: Band) -> ShapeTiming | None:
-    return next((t for p in profiles for t in p.timings if t.executed == (1, band.hi) and t.wall_ns), None)
+def _timed(profiles: Sequence[CompileProfile], band: Band) -> _Timed | None:
+    """The entry that ran the end of ``band``, and its times."""
+    pairs = (_Timed(profile, timing) for profile in profiles for timing in profile.timings)
+    return next((one for one in pairs if one.timing.executed == (1, band.hi) and one.timing.wall_ns), None)
 
 
 def _warm(timing: ShapeTiming) -> float:
     return quantile(timing.wall_ns, 0.5) * MS
 
 
-def _row(group: Sequence[Visit], band: Band, timed: Sequence[ShapeTiming], beside: Sequence[ShapeTiming]) -> Row:
-    warm = [_warm(timing) for timing in timed]
-    ratios = [own / _warm(other) for own, other in zip(warm, beside, strict=True)]
-    first, spec = group[0], group[0].plan.compile
-    entry = _entry(first.profiles, band)
-    assert entry is not None
-    look = entry.inspection
+def _mean(values: Sequence[float]) -> float:
+    """Geometric: a factor up and the same factor down cancel."""
+    return exp(sum(map(log, values)) / len(values))
+
+
+def _row(group: Sequence[Visit], band: Band, own: Sequence[_Timed], beside: Sequence[_Timed]) -> Row:
+    warm = [_warm(one.timing) for one in own]
+    ratios = [ours / _warm(theirs.timing) for ours, theirs in zip(warm, beside, strict=True)]
+    first, spec, look = group[0], group[0].plan.compile, own[0].profile.inspection
     scratch = max(profile.scratch_bytes for profile in first.profiles)
     options = ", ".join(f"{name} = {value}" for name, value in spec.options.items())
     return Row(
@@ -130,11 +133,11 @@ def _row(group: Sequence[Visit], band: Band, timed: Sequence[ShapeTiming], besid
         fusion=options or spec.optimisation,
         mapping=first.mapping,
         band=band.label,
-        warm=quantile(warm, 0.5),
-        spread=max(warm) / min(warm) - 1,
-        ratio=exp(sum(map(log, ratios)) / len(ratios)),
+        warm=_mean(warm),
+        spread=max(warm) / min(warm) - 1 if len(warm) > 1 else None,
+        ratio=_mean(ratios),
         ratio_range=(min(ratios), max(ratios)),
-        first=quantile([timing.first_ns for timing in timed], 0.5) * MS,
+        first=_mean([one.timing.first_ns * MS for one in own]),
         compile=sum(profile.compile_ns for profile in first.profiles) / 1e9,
         held=sum(profile.memory_bytes for profile in first.profiles) / MIB,
         peak=max(profile.peak_bytes for profile in first.profiles) / MIB,
@@ -197,7 +200,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         row.mapping,
         row.band,
         f"{row.warm:.3g}",
-        f"±{row.spread:.0%}",
+        "one visit" if row.spread is None else f"±{row.spread:.0%}",
         f"{row.ratio:.2f} ({low:.2f}–{high:.2f})",
         f"{row.first:.3g}",
         f"{row.compile:.2g}",

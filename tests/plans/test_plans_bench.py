@@ -120,10 +120,10 @@ def test_a_row_is_the_plan_against_the_reference_of_the_same_visit() -> None:
     assert (row.backend, row.precision, row.fusion, row.mapping, row.band) == (
         "onnxruntime", "f32", "default", "dynamic", "3–32",
     )  # fmt: skip
-    assert row.spread == pytest.approx(0.6)
+    assert (row.warm, row.first, row.spread) == pytest.approx((40**0.5, 9.0, 0.6))
     assert row.ratio == pytest.approx((0.5 * 0.4) ** 0.5)
     assert row.ratio_range == pytest.approx((0.4, 0.5))
-    assert (row.first, row.compile, row.held, row.peak, row.scratch) == (9.0, 1.5, 50.0, 100.0, None)
+    assert (row.compile, row.held, row.peak, row.scratch) == (1.5, 50.0, 100.0, None)
     assert (row.operators, row.operators_before, row.executed) == (1, 3, {"f32": 1.0})
     assert row.quality is not None
     assert row.quality.values == {"cosine": 0.99}
@@ -144,7 +144,7 @@ def test_the_page_shows_ratios_memory_quality_precision_and_failures() -> None:
         visit(1, 10.0, 10.0, profiles=(), failures=(lost,)),
     ]
     text = page.page(visits, [("some", "threads", "it has one")], ["Machine: this one"])
-    assert "| openvino | bf16 | default | dynamic | 3–32 | 5 | ±0% | 0.50 (0.50–0.50) | 9 | 1.5 |" in text
+    assert "| openvino | bf16 | default | dynamic | 3–32 | 5 | one visit | 0.50 (0.50–0.50) | 9 | 1.5 |" in text
     assert "| 50 / 100 / 3 | 1 of 3 | cosine 0.9900 (n=16) | bf16 100% |" in text
     assert "3–32: 10 ms (10 to 10, 2 visits)" in text
     assert "| crash | it \\| died |" in text
