@@ -101,6 +101,7 @@ def test_another_way_to_quantise_replaces_the_first() -> None:
         ({"hint": "latency", "quantise_operators": "Conv"}, ("precision",)),
         ({"hint": "latency", "disable": "GeluFusionL1"}, ("optimisation",)),
         ({"hint": "latency", "snippets": "off"}, ("optimisation",)),
+        ({"hint": "latency", "fusion": "aggressive"}, ("optimisation",)),
         ({"hint": "throughput"}, ("backend",)),
         ({"quantise": "static", "disable": "GeluFusionL1"}, ("optimisation", "backend", "precision")),
     ],

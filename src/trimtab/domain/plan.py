@@ -92,6 +92,8 @@ class Plan(Noun, frozen=True, kw_only=True):
 
 OPTION_KINDS: dict[str, str] = {
     "disable": "optimisation",
+    "freezing": "optimisation",
+    "fusion": "optimisation",
     "snippets": "optimisation",
     "fusion": "optimisation",
     "convolution": "optimisation",
