@@ -75,7 +75,7 @@ def measure(path: Path, how: str) -> None:
 
         known = formats.find(path)
         assert known is not None
-        count = formats.read(path, known)[1].rows
+        count = known.read(path, False)[1].rows
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     size, peak = path.stat().st_size / 1e6, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
     print(

@@ -6,19 +6,10 @@ import msgspec
 import numpy as np
 import pytest
 
-from trimtab.domain.imported import STAGE_COLUMNS, Imported
+from trimtab.domain.imported import STAGE_COLUMNS, Imported, ReadReport, imported_trace
 from trimtab.domain.noun import NEVER
 from trimtab.domain.spans import SPAN_COLUMNS, Compilation, Spans
-from trimtab.domain.trace import (
-    BATCH_COLUMNS,
-    MARK_COLUMNS,
-    REQUEST_COLUMNS,
-    SAMPLE_COLUMNS,
-    RunInfo,
-    Table,
-    Trace,
-    empty,
-)  # fmt: skip
+from trimtab.domain.trace import Table, empty
 from trimtab.evidence.timeline.join import with_compiles
 
 ORIGIN = 1_700_000_000_000_000_000
@@ -26,16 +17,12 @@ ORIGIN = 1_700_000_000_000_000_000
 
 def table(scheduled: list[int], done: list[int], compute: list[int] | None = None) -> Imported:
     """Requests, ns from ORIGIN; done -1 = failed."""
-    requests = empty(REQUEST_COLUMNS, len(done)).columns
-    requests |= {"scheduled": np.array(scheduled), "done": np.array(done)}
+    requests = {"id": np.arange(len(done)), "scheduled": np.array(scheduled), "done": np.array(done)}
     stages = empty(STAGE_COLUMNS, len(done)).columns
     if compute:
         stages["compute"] = np.array(compute)
-    info = RunInfo(id="t", plan="", slice="", source="imported", workload_sha256="", envelope_sha256="",
-                   start_state="", seed=0, workers=0, cores=(), driver_core=NEVER)  # fmt: skip
-    trace = Trace(run=info, dim_names=(), streams=("all",), entries=(), details=(), requests=Table(requests),
-                  batches=empty(BATCH_COLUMNS), marks=empty(MARK_COLUMNS), samples=empty(SAMPLE_COLUMNS))  # fmt: skip
-    return Imported(trace=trace, stages=Table(stages), origin=ORIGIN)
+    read = ReadReport(file="t", sha256="", rows=1, used=1, columns={})
+    return Imported(trace=imported_trace(read, requests, {}), stages=Table(stages), origin=ORIGIN)
 
 
 def log(*compiles: tuple[int, int], origin: int | None = ORIGIN) -> Spans:

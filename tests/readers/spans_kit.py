@@ -24,7 +24,7 @@ def read(path: Path, *, strict: bool = False) -> tuple[Spans, ReadReport]:
     """Any file of spans."""
     known = formats.find(path)
     assert known is not None, f"{path} is taken for a table"
-    held, report = formats.read(path, known, strict=strict)
+    held, report = known.read(path, strict)
     assert isinstance(held, Spans)
     return held, report
 

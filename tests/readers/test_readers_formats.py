@@ -97,7 +97,7 @@ def sound(spans: Spans) -> None:
 def test_what_is_read_is_sound(path: Path) -> None:
     known = formats.find(path)
     assert known is not None
-    held, report = formats.read(path, known)
+    held, report = known.read(path, False)
     assert isinstance(held, Spans)
     sound(held)
     assert report.rows >= report.used > 0
@@ -138,7 +138,7 @@ def test_no_bytes_break_a_reader(
         try:
             known = formats.find(broken)
             assert known is not None
-            held, report = formats.read(broken, known)
+            held, report = known.read(broken, False)
         except TrimtabError:
             return
     assert isinstance(held, Spans)

@@ -6,10 +6,24 @@ recorded. Nothing is filled in: a time that the table does not have is NEVER, a 
 
 from __future__ import annotations
 
-import msgspec
+from collections.abc import Mapping
+from typing import Any
 
-from trimtab.domain.noun import Noun, Ns
-from trimtab.domain.trace import Table, Trace
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from trimtab.domain.noun import NEVER, Noun, Ns
+from trimtab.domain.trace import (
+    BATCH_COLUMNS,
+    MARK_COLUMNS,
+    REQUEST_COLUMNS,
+    SAMPLE_COLUMNS,
+    RunInfo,
+    Table,
+    Trace,
+    empty,
+)
 
 DURATIONS = ("queue", "hold", "compute", "compile", "on_core", "runqueue", "throttled")
 """Stages of a request: waiting for a worker, held for a batch, running, compiling, on a core, ready without a core,
@@ -78,3 +92,34 @@ class Imported(msgspec.Struct, frozen=True, kw_only=True):
     stages: Table
     texts: dict[str, str] = {}
     origin: Ns | None = None
+
+
+def imported_trace(
+    read: ReadReport,
+    requests: Mapping[str, NDArray[Any]],
+    dims: Mapping[str, NDArray[Any]],
+    *,
+    streams: tuple[str, ...] = ("all",),
+    workers: int = 0,
+) -> Trace:
+    """A trace that knows its requests only: columns of ``requests`` (what it does not have is NEVER) and true ``dims``.
+
+    Without a column ``stream`` all are of the first of ``streams``. ``workers`` 0 = not known.
+    """
+    count = len(requests["id"])
+    columns = empty(REQUEST_COLUMNS, count).columns | {"stream": np.zeros(count, dtype=np.int32)} | dict(requests)
+    info = RunInfo(
+        id=read.file, plan="imported", slice="all", source="imported", workload_sha256=read.sha256,
+        envelope_sha256="", start_state="unknown", seed=0, workers=workers, cores=(), driver_core=NEVER,
+    )  # fmt: skip
+    return Trace(
+        run=info,
+        dim_names=tuple(dims),
+        streams=streams,
+        entries=(),
+        details=(),
+        requests=Table(columns | {f"dim.{name}": column for name, column in dims.items()}),
+        batches=empty(BATCH_COLUMNS),
+        marks=empty(MARK_COLUMNS),
+        samples=empty(SAMPLE_COLUMNS),
+    )

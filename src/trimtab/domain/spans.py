@@ -16,6 +16,8 @@ SPAN_KINDS = ("run", "op", "launch", "driver", "wait", "kernel", "copy", "compil
 """``run`` = one call of the network or one step; ``op`` = an operator, on the host; ``launch`` = a host call that put
 work on a device, ``driver`` = any other call of its driver, ``wait`` = one that waits for it; ``kernel`` and ``copy`` =
 work on a device; ``compile`` = loading or compiling; ``note`` = a name that somebody gave to a stretch of time."""
+KIND = {name: number for number, name in enumerate(SPAN_KINDS)}
+"""The number of each kind in the column."""
 
 SPAN_COLUMNS: dict[str, str] = {
     "start": "int64",

@@ -32,10 +32,7 @@ def diagnose_files(
     kinds = [formats.find(file) for file in files]
     _for_tables(files, kinds, baseline, columns)
     said = Said.parse(columns, facts, sla)
-    held = [
-        None if kind is None else formats.read(file, kind, strict=strict)
-        for file, kind in zip(files, kinds, strict=True)
-    ]
+    held = [None if kind is None else kind.read(file, strict) for file, kind in zip(files, kinds, strict=True)]
     logs = [Log(read.file, spans) for spans, read in filter(None, held) if isinstance(spans, Spans) and spans.compiles]
     return tuple(
         _known(one, said)

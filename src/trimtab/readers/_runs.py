@@ -13,17 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimtab.domain.noun import NEVER
-from trimtab.domain.spans import SPAN_KINDS
+from trimtab.domain.spans import KIND
 from trimtab.domain.trace import Table
 
-_RUN, _OP = SPAN_KINDS.index("run"), SPAN_KINDS.index("op")
 _MOST_RUNS = 0.9
 
 
 def set_run_shapes(found: Table) -> None:
     """Write the shape of each run of ``found`` into its row."""
-    runs = np.flatnonzero(found["kind"] == _RUN)
-    ops = np.flatnonzero((found["kind"] == _OP) & (found["shape"] != NEVER))
+    runs = np.flatnonzero(found["kind"] == KIND["run"])
+    ops = np.flatnonzero((found["kind"] == KIND["op"]) & (found["shape"] != NEVER))
     inside = _run_of(found, ops, runs)
     ops, inside = ops[inside != NEVER], inside[inside != NEVER]
     if not ops.size:

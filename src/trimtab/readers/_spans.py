@@ -21,6 +21,8 @@ from trimtab.readers._file import file_digest
 K = TypeVar("K", bound=Hashable)
 Ints = NDArray[np.int64]
 
+SINCE_1970 = 10**18
+"""ns. A larger time is one of a calendar (September 2001), a smaller one counts from the start of something."""
 MOST_SPANS = 20_000_000
 MOST_CODES = 1 << 18
 LONGEST_NAME = 4096

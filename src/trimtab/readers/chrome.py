@@ -12,14 +12,13 @@ import msgspec
 import numpy as np
 
 from trimtab.domain.imported import ReadReport
-from trimtab.domain.spans import SPAN_KINDS, Spans
+from trimtab.domain.spans import KIND, Spans
 from trimtab.readers._events import text_of, value_of
 from trimtab.readers._format import Format
-from trimtab.readers._spans import report, table, texts
+from trimtab.readers._spans import SINCE_1970, report, table, texts
 from trimtab.readers._walk import Event, Id, Walk
 
 NAME = "Chrome trace"
-_SINCE_1970 = 10**18
 _MOST_LABELS = 10_000
 
 
@@ -43,14 +42,14 @@ def read(path: Path, strict: bool) -> tuple[Spans, ReadReport]:
         path, NAME, rows=walk.events.seen, used=rows, unit="events", dropped=walk.dropped, strict=strict,
         ignored=walk.ignored, notes=walk.notes,
     )  # fmt: skip
-    columns = {**walk.columns, "kind": np.full(rows, SPAN_KINDS.index("other"))}
+    columns = {**walk.columns, "kind": np.full(rows, KIND["other"])}
     lanes = tuple(lane_text(*lane, threads.get(lane, "")) for lane in walk.lanes)
     spans = Spans(
         tool=text_of(walk.events.beside.get("traceName")) or NAME,
         table=table(columns, rows),
         names=texts(walk.names),
         lanes=(*lanes, "(other lanes)"),
-        origin=walk.first if walk.first > _SINCE_1970 else None,
+        origin=walk.first if walk.first > SINCE_1970 else None,
         complete=walk.events.complete,
     )
     return spans, read

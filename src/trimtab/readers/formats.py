@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from trimtab.domain.imported import Imported, ReadReport
-from trimtab.domain.spans import Spans
 from trimtab.errors import DataError
 from trimtab.readers import chrome, kineto, ort_profile, torch_logs, torch_trace
 from trimtab.readers._file import first_bytes, require_file
@@ -46,11 +44,6 @@ def find(path: Path) -> Format | None:
     if found is not None or is_table(path):
         return found
     raise _refusal(path, head)
-
-
-def read(path: Path, known: Format, *, strict: bool = False) -> tuple[Spans | Imported, ReadReport]:
-    """What ``path`` holds, read as ``known``, and how it was read. DataError for a file that cannot be used."""
-    return known.read(path, strict)
 
 
 def _refusal(path: Path, head: bytes) -> DataError:

@@ -22,19 +22,18 @@ from numpy.typing import NDArray
 
 from trimtab.domain.imported import ReadReport
 from trimtab.domain.noun import NEVER, Ns
-from trimtab.domain.spans import SPAN_KINDS, Spans
+from trimtab.domain.spans import KIND, Spans
 from trimtab.domain.trace import Table
 from trimtab.readers._events import text_of, value_of
 from trimtab.readers._format import Format
 from trimtab.readers._runs import set_run_shapes
 from trimtab.readers._shapes import NOTHING, Written, kineto_inputs
-from trimtab.readers._spans import Ints, ids, report, table, texts
+from trimtab.readers._spans import SINCE_1970, Ints, ids, report, table, texts
 from trimtab.readers._walk import Event, Id, Walk
 from trimtab.readers.chrome import holds as holds_events
 from trimtab.readers.chrome import lane_text
 
 NAME = "PyTorch profiler trace"
-_SINCE_1970 = 10**18
 _SKIP = {
     "python_function": "frames of Python, around operators that are read",
     "gpu_user_annotation": "annotations, again on the device",
@@ -61,7 +60,6 @@ _BY_NAME = (
     (_COMPILE, "op", "compile"),
 )
 """Words in a name, the kind that its category gives, the kind that it is."""
-_KIND = {name: number for number, name in enumerate(SPAN_KINDS)}
 
 
 class _Args(msgspec.Struct, gc=False):
@@ -104,7 +102,7 @@ def read(path: Path, strict: bool) -> tuple[Spans, ReadReport]:
     device = _device(columns, cats)
     kind = _kinds(columns, names, cats)
     launch = _launches(columns, kind)
-    kind[launch[launch != NEVER]] = _KIND["launch"]
+    kind[launch[launch != NEVER]] = KIND["launch"]
     shape, dtype, shapes, dtypes = written.columns(columns["inputs"])
     columns |= {"kind": kind, "device": device, "launch": launch, "shape": shape, "dtype": dtype}
     origin, facts = _origin(walk.events.beside, walk.first), _facts(walk.events.beside)
@@ -138,19 +136,19 @@ def _device(columns: dict[str, NDArray[Any]], cats: tuple[str, ...]) -> NDArray[
 
 def _kinds(columns: dict[str, NDArray[Any]], names: tuple[str, ...], cats: tuple[str, ...]) -> NDArray[np.int8]:
     """By category; driver calls and annotations by their name."""
-    by_cat = [_KIND[_KINDS.get(name.lower(), "other")] for name in cats]
+    by_cat = [KIND[_KINDS.get(name.lower(), "other")] for name in cats]
     kind: NDArray[np.int8] = np.array(by_cat, dtype=np.int8)[columns["cat"]]
     for words, of, becomes in _BY_NAME:
         named = np.array([bool(words.search(name)) for name in names])[columns["name"]]
-        kind[named & (kind == _KIND[of])] = _KIND[becomes]
+        kind[named & (kind == KIND[of])] = KIND[becomes]
     return kind
 
 
 def _launches(columns: dict[str, NDArray[Any]], kind: NDArray[np.int8]) -> Ints:
     """Row of the host call that launched each span of a device."""
     out = np.full(kind.size, NEVER, dtype=np.int64)
-    work = np.flatnonzero((kind == _KIND["kernel"]) | (kind == _KIND["copy"]))
-    calls = np.flatnonzero((kind == _KIND["launch"]) | (kind == _KIND["driver"]))
+    work = np.flatnonzero((kind == KIND["kernel"]) | (kind == KIND["copy"]))
+    calls = np.flatnonzero((kind == KIND["launch"]) | (kind == KIND["driver"]))
     correlation = columns["correlation"]
     known = work[correlation[work] > 0]
     out[known] = _same(correlation[known], correlation[calls], calls)
@@ -158,7 +156,7 @@ def _launches(columns: dict[str, NDArray[Any]], kind: NDArray[np.int8]) -> Ints:
     if not left.size:
         return out
     taken = np.isin(calls, out[out != NEVER])
-    free = calls[~taken & (kind[calls] == _KIND["launch"])]
+    free = calls[~taken & (kind[calls] == KIND["launch"])]
     out[left] = _by_turn(columns["external"], left, free)
     return out
 
@@ -203,7 +201,7 @@ def _origin(beside: dict[str, msgspec.Raw], first: Ns) -> Ns | None:
     base = value_of(beside.get("baseTimeNanoseconds"))
     if isinstance(base, int) and 0 < base < 1 << 62:
         return base + first
-    return first if first > _SINCE_1970 else None
+    return first if first > SINCE_1970 else None
 
 
 def _facts(beside: dict[str, msgspec.Raw]) -> dict[str, str]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from trimtab.domain.imported import ReadReport
 from trimtab.domain.noun import NEVER
-from trimtab.domain.spans import SPAN_KINDS, Spans
+from trimtab.domain.spans import KIND, Spans
 from trimtab.readers._format import Format
 from trimtab.readers._runs import set_run_shapes
 from trimtab.readers._shapes import NOTHING, Written, ort_inputs
@@ -23,7 +23,6 @@ from trimtab.readers._walk import Event, Walk
 from trimtab.readers.chrome import lane_text
 
 NAME = "ONNX Runtime profile"
-_KIND = {name: number for number, name in enumerate(SPAN_KINDS)}
 _TIME = "_kernel_time"
 _NODE, _SESSION, _KERNEL = "Node", "Session", "Kernel"
 _REPEATS = ("_fence_before", "_fence_after", "Executor::Execute")
@@ -70,7 +69,7 @@ def read(path: Path, strict: bool) -> tuple[Spans, ReadReport]:
     )  # fmt: skip
     columns["kind"] = _kinds(columns, names, texts(walk.cats))
     columns["shape"], columns["dtype"], shapes, dtypes = written.columns(columns["inputs"])
-    columns["device"] = np.where(columns["kind"] == _KIND["kernel"], 0, NEVER)
+    columns["device"] = np.where(columns["kind"] == KIND["kernel"], 0, NEVER)
     columns["name"], named = _named(columns, names, texts(operators))
     found = table(columns, used)
     set_run_shapes(found)
@@ -84,8 +83,8 @@ def read(path: Path, strict: bool) -> tuple[Spans, ReadReport]:
 
 def _kinds(columns: dict[str, NDArray[Any]], names: tuple[str, ...], cats: tuple[str, ...]) -> NDArray[np.int8]:
     by_cat = {_NODE: "op", _KERNEL: "kernel"}
-    kind: NDArray[np.int8] = np.array([_KIND[by_cat.get(name, "other")] for name in cats], np.int8)[columns["cat"]]
-    by_name = np.array([_KIND[_session_kind(name)] for name in names], dtype=np.int8)[columns["name"]]
+    kind: NDArray[np.int8] = np.array([KIND[by_cat.get(name, "other")] for name in cats], np.int8)[columns["cat"]]
+    by_name = np.array([KIND[_session_kind(name)] for name in names], dtype=np.int8)[columns["name"]]
     session = np.array([name == _SESSION for name in cats])[columns["cat"]]
     kind[session] = by_name[session]
     return kind
@@ -111,7 +110,7 @@ def _named(
 
 def _facts(columns: dict[str, NDArray[Any]], providers: tuple[str, ...]) -> dict[str, str]:
     """Operators by execution provider."""
-    ops = columns["provider"][columns["kind"] == _KIND["op"]]
+    ops = columns["provider"][columns["kind"] == KIND["op"]]
     counts = {providers[code]: int((ops == code).sum()) for code in np.unique(ops)}
     return {f"operators on {name}": str(count) for name, count in counts.items() if name}
 

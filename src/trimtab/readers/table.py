@@ -14,14 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trimtab.domain.imported import DURATIONS, NUMBERS, STAGE_COLUMNS, TEXTS, Imported, ReadReport
+from trimtab.domain.imported import DURATIONS, NUMBERS, STAGE_COLUMNS, TEXTS, Imported, ReadReport, imported_trace
 from trimtab.domain.noun import NEVER
 from trimtab.domain.trace import (
-    BATCH_COLUMNS,
-    MARK_COLUMNS,
     REQUEST_COLUMNS,
-    SAMPLE_COLUMNS,
-    RunInfo,
     Table,
     Trace,
     empty,
@@ -42,13 +38,12 @@ from trimtab.readers._cells import (
 from trimtab.readers._file import file_digest
 from trimtab.readers._roles import EXECUTED, SHAPE, Role, assign, misspelt, require
 from trimtab.readers._rows import Chunk, Want
+from trimtab.readers._spans import SINCE_1970
 from trimtab.readers._table import column_names, read_table
 from trimtab.readers._values import Place
 
 _KEY = "the table of requests"
 _FATAL = ("ok", "route")
-SINCE_1970 = 10**18
-"""ns. A larger time is one of a calendar (September 2001), a smaller one counts from the start of something."""
 _Columns = dict[str, NDArray[Any]]
 
 
@@ -188,7 +183,6 @@ def _usable(
 
 def _trace(report: ReadReport, values: _Columns, cells: Mapping[str, Cells]) -> Trace:
     n = report.used
-    dims = tuple(name.removeprefix(SHAPE) for name in values if name.startswith(SHAPE))
     req = empty(REQUEST_COLUMNS, n).columns
     start = values["start"]
     req["id"] = np.arange(n, dtype=np.int64)
@@ -202,22 +196,8 @@ def _trace(report: ReadReport, values: _Columns, cells: Mapping[str, Cells]) -> 
     for name in ("batch", "route"):
         if name in values:
             req[name] = values[name].astype(req[name].dtype)
-    shape = {f"dim.{name}": values[f"{SHAPE}{name}"] for name in dims}
-    info = RunInfo(
-        id=report.file, plan="imported", slice="all", source="imported", workload_sha256=report.sha256,
-        envelope_sha256="", start_state="unknown", seed=0, workers=_workers(values), cores=(), driver_core=NEVER,
-    )  # fmt: skip
-    return Trace(
-        run=info,
-        dim_names=dims,
-        streams=streams,
-        entries=(),
-        details=(),
-        requests=Table(req | shape),
-        batches=empty(BATCH_COLUMNS),
-        marks=empty(MARK_COLUMNS),
-        samples=empty(SAMPLE_COLUMNS),
-    )
+    dims = {name.removeprefix(SHAPE): values[name] for name in values if name.startswith(SHAPE)}
+    return imported_trace(report, req, dims, streams=streams, workers=_workers(values))
 
 
 def _streams(values: _Columns, cells: Mapping[str, Cells]) -> tuple[NDArray[np.int32], tuple[str, ...]]:

@@ -14,23 +14,14 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from trimtab.domain.imported import STAGE_COLUMNS, Imported, ReadReport
+from trimtab.domain.imported import STAGE_COLUMNS, Imported, ReadReport, imported_trace
 from trimtab.domain.noun import NEVER
-from trimtab.domain.spans import SPAN_KINDS, Shapes, Spans
-from trimtab.domain.trace import (
-    BATCH_COLUMNS,
-    MARK_COLUMNS,
-    REQUEST_COLUMNS,
-    SAMPLE_COLUMNS,
-    RunInfo,
-    Table,
-    Trace,
-    empty,
-)
+from trimtab.domain.spans import KIND, Shapes, Spans
+from trimtab.domain.trace import Table, empty
 from trimtab.evidence.stats.quantiles import quantile
 from trimtab.evidence.timeline.cover import Ints, cover, lasting
 
-RUN, COMPILE = SPAN_KINDS.index("run"), SPAN_KINDS.index("compile")
+RUN, COMPILE = KIND["run"], KIND["compile"]
 FEWEST = 3
 MOST_INPUTS = 3
 
@@ -109,10 +100,8 @@ def as_requests(spans: Spans, read: ReadReport) -> Imported | None:
         return None
     start, end = table["start"][rows], table["end"][rows]
     dims = _dims(spans, table["shape"][rows])
-    requests = empty(REQUEST_COLUMNS, rows.size).columns
-    requests |= {
+    requests = {
         "id": np.arange(rows.size, dtype=np.int64),
-        "stream": np.zeros(rows.size, dtype=np.int32),
         "scheduled": start - start[0],
         "done": end - start[0],
         "error": np.zeros(rows.size, dtype=np.int8),
@@ -121,16 +110,7 @@ def as_requests(spans: Spans, read: ReadReport) -> Imported | None:
     stages |= {"compute": end - start, "worker": np.unique(table["lane"][rows], return_inverse=True)[1].astype("int32")}
     compiled = _compiled(spans, start, end)
     stages |= {"compile": compiled} if compiled.any() else {}
-    info = RunInfo(
-        id=read.file, plan="imported", slice="all", source="imported", workload_sha256=read.sha256,
-        envelope_sha256="", start_state="unknown", seed=0, workers=len(np.unique(stages["worker"])), cores=(),
-        driver_core=NEVER,
-    )  # fmt: skip
-    trace = Trace(
-        run=info, dim_names=tuple(dims), streams=("all",), entries=(), details=(),
-        requests=Table(requests | {f"dim.{name}": column for name, column in dims.items()}),
-        batches=empty(BATCH_COLUMNS), marks=empty(MARK_COLUMNS), samples=empty(SAMPLE_COLUMNS),
-    )  # fmt: skip
+    trace = imported_trace(read, requests, dims, workers=len(np.unique(stages["worker"])))
     executed = {f"exec.{name}": column for name, column in dims.items()}
     return Imported(trace=trace, stages=Table(stages | executed))
 

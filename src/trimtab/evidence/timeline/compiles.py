@@ -32,8 +32,6 @@ _SIZE = re.compile(r"(?:size|stride|rank|shape) mismatch|\.size\(|\.shape\b|\.st
                    r"\bMod\(|Eq\(|Ne\(")  # fmt: skip
 _PROGRAM = re.compile(r"^!?\d+(?:/\d+)+: ")
 _NUMBERS = re.compile(r"\bexpected \S+, actual \S+")
-
-
 LONGEST = 120
 
 
@@ -83,7 +81,7 @@ def _fallback(found: Compiles) -> Suspect | None:
     if found.failed:
         kinds = Counter(one.failure for one in found.failed)
         evidence += [
-            f"{count} compiles of {len(found.all)} gave no program: {why[:LONGEST]}" for why, count in kinds.items()
+            f"{count} of {len(found.all)} compiles gave no program: {why[:LONGEST]}" for why, count in kinds.items()
         ]
     if not evidence:
         return None
@@ -106,7 +104,8 @@ def first_compiles(found: Compiles) -> str:
     first = took([one for one in found.all if not one.again])
     if not first.size:
         return ""
-    return f"{first.size} first compiles took {lasting(first.sum())}, the longest {lasting(first.max())}"
+    known = f"first compiles, {first.size} of {len(found.all)}, took {lasting(first.sum())}"
+    return f"{known}; the longest {lasting(first.max())}"
 
 
 def breaks(found: Compiles) -> str:

@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimtab.domain.noun import NEVER
-from trimtab.domain.spans import SPAN_KINDS, Spans
+from trimtab.domain.spans import KIND, Spans
 from trimtab.domain.trace import Table
 from trimtab.evidence.classify.classes import Effect, Suspect
 from trimtab.evidence.figures import percent
@@ -51,8 +51,6 @@ OVERHEAD = 0.20
 MOSTLY = 0.50
 ARRIVAL = 25_000
 LAYERS = ("busy", "long calls", "launching", "pending", "operators", "driver")
-
-_KIND = {name: number for number, name in enumerate(SPAN_KINDS)}
 
 
 class Stream(msgspec.Struct, frozen=True):
@@ -92,7 +90,7 @@ class Device(msgspec.Struct, frozen=True):
 def device(spans: Spans) -> Device | None:
     """The device's side of ``spans``; None where no device is recorded."""
     table = spans.table
-    kernels = np.flatnonzero(table["kind"] == _KIND["kernel"])
+    kernels = np.flatnonzero(table["kind"] == KIND["kernel"])
     if not kernels.size:
         return None
     sets = _sets(table)
@@ -154,9 +152,9 @@ def _sets(table: Table) -> dict[str, Intervals]:
     """The intervals of each layer, in the order in which they claim a moment."""
     kind, start, end = table["kind"], table["start"], table["end"]
     host = table["device"] == NEVER
-    work = (kind == _KIND["kernel"]) | (kind == _KIND["copy"])
-    calls = host & ((kind == _KIND["launch"]) | (kind == _KIND["driver"]))
-    waits = host & (kind == _KIND["wait"])
+    work = (kind == KIND["kernel"]) | (kind == KIND["copy"])
+    calls = host & ((kind == KIND["launch"]) | (kind == KIND["driver"]))
+    waits = host & (kind == KIND["wait"])
     long = calls & (end - start >= LONG_CALL)
     launched = np.flatnonzero(work & (table["launch"] != NEVER))
     launched = launched[~long[table["launch"][launched]]]
@@ -167,7 +165,7 @@ def _sets(table: Table) -> dict[str, Intervals]:
         "long calls": (start[long], end[long]),
         "launching": (start[launch], arrival),
         "pending": (arrival, np.maximum(start[launched], arrival)),
-        "operators": _operators(table, host & (kind == _KIND["op"]), calls | waits),
+        "operators": _operators(table, host & (kind == KIND["op"]), calls | waits),
         "driver": (start[calls | waits], end[calls | waits]),
     }
 
@@ -184,7 +182,7 @@ def _operators(table: Table, ops: NDArray[np.bool_], calls: NDArray[np.bool_]) -
 
 def _edges(table: Table) -> Ints:
     """Equal pieces of the window: from the first to the last that is work or leads to it."""
-    of = [_KIND[name] for name in ("run", "op", "launch", "driver", "wait", "kernel", "copy")]
+    of = [KIND[name] for name in ("run", "op", "launch", "driver", "wait", "kernel", "copy")]
     rows = np.isin(table["kind"], of)
     first, last = int(table["start"][rows].min()), int(table["end"][rows].max())
     return np.linspace(first, max(last, first + 1), PIECES + 1).astype(np.int64)
@@ -212,7 +210,7 @@ def _short(table: Table, linked: Ints, calls: Ints) -> float | None:
 def _streams(spans: Spans) -> tuple[Stream, ...]:
     """Kernels and copies by stream, the busiest first."""
     table = spans.table
-    rows = np.flatnonzero((table["kind"] == _KIND["kernel"]) | (table["kind"] == _KIND["copy"]))
+    rows = np.flatnonzero((table["kind"] == KIND["kernel"]) | (table["kind"] == KIND["copy"]))
     took = table["end"][rows] - table["start"][rows]
     out = []
     for lane in np.unique(table["lane"][rows]):
@@ -225,7 +223,7 @@ def _longest(spans: Spans) -> tuple[tuple[str, int], ...]:
     """Time in long driver calls by name, the longest first."""
     table = spans.table
     kind = table["kind"]
-    calls = (table["device"] == NEVER) & ((kind == _KIND["launch"]) | (kind == _KIND["driver"]))
+    calls = (table["device"] == NEVER) & ((kind == KIND["launch"]) | (kind == KIND["driver"]))
     rows = np.flatnonzero(calls & (table["end"] - table["start"] >= LONG_CALL))
     totals: dict[str, int] = {}
     for row in rows.tolist():

@@ -18,12 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimtab.domain.noun import NEVER
-from trimtab.domain.spans import SPAN_KINDS, Spans
+from trimtab.domain.spans import KIND, Spans
 from trimtab.domain.trace import Table
 from trimtab.evidence.timeline.cover import Ints
-
-_KIND = {name: number for number, name in enumerate(SPAN_KINDS)}
-
 
 PRECISIONS = {
     "float64": ("fp64", "f64", "double"),
@@ -91,7 +88,7 @@ def busiest(spans: Spans) -> tuple[str, tuple[Part, ...]]:
     """What the time goes to: kernels, else operators, else whatever spans there are; and which of these it is."""
     table = spans.table
     for kind in ("kernel", "op", "other", "note"):
-        rows = np.flatnonzero(table["kind"] == _KIND[kind])
+        rows = np.flatnonzero(table["kind"] == KIND[kind])
         if rows.size:
             took = table["end"][rows] - table["start"][rows]
             own = took if kind == "kernel" else own_time(table, rows, parents(table, rows))
@@ -102,11 +99,11 @@ def busiest(spans: Spans) -> tuple[str, tuple[Part, ...]]:
 def precision(spans: Spans) -> dict[str, float]:
     """Share of time by the type in which operators compute, the largest first; empty where no type is recorded."""
     table = spans.table
-    ops = np.flatnonzero(table["kind"] == _KIND["op"])
+    ops = np.flatnonzero(table["kind"] == KIND["op"])
     if not ops.size or not np.any(table["dtype"][ops] != NEVER):
         return {}
     parent = parents(table, ops)
-    kernels = np.flatnonzero((table["kind"] == _KIND["kernel"]) & (table["launch"] != NEVER))
+    kernels = np.flatnonzero((table["kind"] == KIND["kernel"]) & (table["launch"] != NEVER))
     if kernels.size:
         around = _around(table, ops, parent, table["launch"][kernels])
         known = around != NEVER

@@ -143,7 +143,7 @@ def _compiles(found: Compiles, desk: Desk) -> None:
     for name, given in (("first", first), ("again", found.again)):
         took = log.took(given)
         if took.size:
-            note = f"{took.size} compiles; the longest {took.max() * NS_MS:,.5g} ms"
+            note = f"of {took.size}; the longest {took.max() * NS_MS:,.5g} ms"
             desk.add(f"compiles.{name}", float(took.sum()) * NS_MS, "ms", int(took.size), note=note)
     kinds = {"for_size": found.for_size, "stopped": found.stopped, "failed": found.failed, "breaks": found.broken}
     for name, given in kinds.items():
