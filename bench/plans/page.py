@@ -1,6 +1,6 @@
 """From visits to the table: one row for each plan and shape band, one for each failure.
 
-Each visit gives one median warm time. *warm* = their geometric mean; *A/A* = the largest over the smallest, less 1: what
+A visit gives one median warm time. *warm* = their geometric mean; *A/A* = the largest over the smallest, less 1: what
 the same plan differs from itself. *ratio* = warm time over the reference's in the same visit; geometric mean, and the
 range over the visits. *operators* = what is run one after another (the launches), of how many the network has.
 The reference is one of the plans, so that its own row shows what a ratio differs by where nothing does: a plan whose

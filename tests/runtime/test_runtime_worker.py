@@ -221,6 +221,15 @@ def test_the_output_of_the_batch_before_is_stale_if_the_inputs_differ() -> None:
     assert check.judge(X, {"y": Y + 1}, 2) == ""
 
 
+def test_runs_on_pad_values_may_repeat_but_must_be_whole() -> None:
+    check = OutputCheck(("y",))
+    assert check.judge_filled({"y": Y}, 2) == ""
+    assert check.judge_filled({"y": Y}, 2) == ""
+    assert check.judge(X, {"y": Y}, 2) == ""
+    assert check.judge_filled({"y": Y * np.nan}, 2) == "output 'y' holds nan"
+    assert check.judge_filled({}, 2) == "output 'y' is missing; the network gave none"
+
+
 def test_a_few_values_may_honestly_repeat() -> None:
     check = OutputCheck(("y",))
     assert check.judge(X, {"y": np.ones((2, 1))}, 2) == ""

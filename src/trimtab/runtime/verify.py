@@ -13,8 +13,9 @@ them against (random payloads) every infinity is taken, and only nan is refused.
 
 Limits: a mask that no sampled request triggers is not known, so such a batch fails; sample more requests. A network
 whose outputs hold fewer than 16 floating values (a single saturated score) or only integers may honestly repeat
-itself, so it is not suspected of staleness. An output whose first axis is not the batch (a list of detections) is
-refused, whatever it holds: its rows cannot be given back to requests.
+itself, so it is not suspected of staleness; nor is a run on pad values alone, which stands for no request. An output
+whose first axis is not the batch (a list of detections) is refused, whatever it holds: its rows cannot be given back to
+requests.
 """
 
 from __future__ import annotations
@@ -47,21 +48,28 @@ class OutputCheck:
 
     def judge(self, inputs: Arrays, outputs: Arrays, rows: int) -> str:
         """``rows`` is the executed batch size. Inputs must not be changed later: they are kept, not copied."""
-        for name in self._names:
-            fault = _fault(name, outputs, rows)
-            if fault:
-                return fault
-        floating = {name: outputs[name] for name in self._names if outputs[name].dtype.kind == "f"}
-        totals = {name: _total(array) for name, array in floating.items()}
-        for name in [name for name, total in totals.items() if not np.isfinite(total)]:
-            fault = self._not_finite(name, floating[name])
-            if fault:
-                return fault
-        prints: Fingerprint = tuple(_fingerprint(array, totals[name]) for name, array in floating.items())
-        judged = sum(array.size for array in floating.values()) >= ENOUGH
+        fault, totals = self._content(outputs, rows)
+        if fault:
+            return fault
+        prints: Fingerprint = tuple(_fingerprint(outputs[name], total) for name, total in totals.items())
+        judged = sum(outputs[name].size for name in totals) >= ENOUGH
         stale = judged and prints == self._print and not _same(inputs, self._inputs)
         self._inputs, self._print = inputs, prints
         return "the output is the one of the batch before, although the inputs differ" if stale else ""
+
+    def judge_filled(self, outputs: Arrays, rows: int) -> str:
+        """As ``judge``, for a run on pad values alone. A network that masks padding answers them all alike, whatever
+        their size, so they raise no suspicion, and nothing is compared with them."""
+        return self._content(outputs, rows)[0]
+
+    def _content(self, outputs: Arrays, rows: int) -> tuple[str, dict[str, float]]:
+        """What is wrong with the outputs by themselves, or the sum of each that holds floating values."""
+        fault = next((fault for name in self._names if (fault := _fault(name, outputs, rows))), "")
+        if fault:
+            return fault, {}
+        totals = {name: _total(outputs[name]) for name in self._names if outputs[name].dtype.kind == "f"}
+        unsure = [name for name, total in totals.items() if not np.isfinite(total)]
+        return next((fault for name in unsure if (fault := self._not_finite(name, outputs[name]))), ""), totals
 
     def _not_finite(self, name: str, array: NDArray[Any]) -> str:
         if np.isnan(array).any():

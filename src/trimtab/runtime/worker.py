@@ -113,12 +113,12 @@ class Worker:
 
     def _run(self, order: wire.Run) -> wire.Ran:
         outcome = self._execute(order.entry, order.executed, order.members)
-        error, message = self._verdict(outcome, order.executed)
+        error, message = self._verdict(outcome, order.executed, order.members)
         return wire.Ran(order.batch, outcome.started, outcome.ended, error, outcome.report, message)
 
     def _answer(self, order: wire.Answer) -> wire.Reply:
         outcome = self._execute(order.entry, order.executed, order.members)
-        error, message = self._verdict(outcome, order.executed)
+        error, message = self._verdict(outcome, order.executed, order.members)
         if error != "none":
             return wire.Ran(NEVER, outcome.started, outcome.ended, error, outcome.report, message)
         true = [dims for _, dims in order.members]
@@ -183,10 +183,15 @@ class Worker:
         spec, names = self._model.spec, self._model.dim_names
         return assemble(spec, names, arrays, executed) if arrays else filler(spec, names, executed)
 
-    def _verdict(self, outcome: _Outcome, executed: Executed) -> tuple[ErrorKind, str]:
+    def _verdict(
+        self, outcome: _Outcome, executed: Executed, members: tuple[wire.Member, ...]
+    ) -> tuple[ErrorKind, str]:
         if outcome.error != "none":
             return outcome.error, outcome.message
-        fault = self._check.judge(outcome.inputs, outcome.outputs, executed[0])
+        if members:
+            fault = self._check.judge(outcome.inputs, outcome.outputs, executed[0])
+        else:
+            fault = self._check.judge_filled(outcome.outputs, executed[0])
         return ("bad-output", fault) if fault else ("none", "")
 
 
