@@ -1,6 +1,7 @@
 """The text embedder's example: its studies, its traffic, and how its texts become padded inputs.
 
-The published network is not needed here: a stand-in with the same inputs and the same pooling over the mask is.
+Only the last test needs the published network; the others use a stand-in with the same inputs and the same pooling over
+the mask.
 """
 
 from __future__ import annotations
@@ -15,11 +16,15 @@ import msgspec
 import numpy as np
 import pytest
 
+from trimtab import backends
+from trimtab.domain.ports import CompiledEntry, ModelFile
+from trimtab.domain.profile import CompileFailure, CompileOptions
 from trimtab.domain.study import Study
+from trimtab.evidence.quality import scores
 from trimtab.mapping.pad import assemble, filler
 from trimtab.readers.payload import open_bank, payloads_of
 from trimtab.readers.traffic import read_workload
-from trimtab.store.study import load_study
+from trimtab.store.study import load_study, resolve_model
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "minilm"
 sys.path.insert(0, str(EXAMPLE))
@@ -137,3 +142,27 @@ def test_the_corpora_are_real_text_in_paragraphs() -> None:
     assert any(part.startswith("def ") for part in code)
     assert min(len(prose), len(code)) > 1000
     assert all(part == part.strip() for part in prose[:50])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("backend", "floor"), [("onnxruntime", 0.99999), ("openvino", 0.995)])
+def test_the_published_network_answers_padded_texts_as_unpadded_ones(backend: str, floor: float) -> None:
+    study = load_study(EXAMPLE / CONVERSATION)
+    if not (EXAMPLE / study.model.path).is_file():
+        pytest.skip("the published network is not here: make demo-minilm")
+    model, payloads = resolve_model(study, EXAMPLE), payloads_of(study, EXAMPLE)
+    dims = open_bank(study, EXAMPLE).dims
+    member = payloads.request(300, dims[300])
+    reference, entry = (_compiled(name, study, model) for name in ("onnxruntime", backend))
+    exact = reference.run(assemble(study.model, study.dim_names, [member], (1, *dims[300])))
+    for executed in ((1, dims[300][0] + 40), (2, 512)):
+        given = entry.run(assemble(study.model, study.dim_names, [member], executed))
+        assert given["sentence_embedding"].shape == (executed[0], 384)
+        own = {name: rows[:1] for name, rows in given.items()}
+        assert scores("cosine", [own], [exact])[0] > floor
+
+
+def _compiled(backend: str, study: Study, model: ModelFile) -> CompiledEntry:
+    entry = backends.factory(backend)().compile(model, study.baseline.compile.entries[0], CompileOptions())
+    assert not isinstance(entry, CompileFailure), entry
+    return entry
