@@ -24,7 +24,7 @@ from trimtab.domain.profile import Operator
 
 EXPORT = re.compile(r"^    flow\.executable\.export public @([\w$.]+)")
 TOP_LEVEL = re.compile(r"^  (?:util|flow|hal)\.")
-ARITHMETIC = re.compile(r"^ +(?:%\S+(?:, %\S+)* = )?(?:arith|math|linalg|iree_linalg_ext)\.(?!constant)")
+ARITHMETIC = re.compile(r"^ +(?:%\S+(?:, %\S+)* = )?(?:arith|math|linalg|iree_linalg_ext)\.(?!constant|fill)")
 RESULT = re.compile(r"^ +} -> tensor<")
 PLACE = re.compile(r" loc\((.*)\)$")
 NAME = re.compile(r'"((?:[^"\\]|\\.)*)"')

@@ -3,9 +3,9 @@
 The runtime's Python bindings hand out no device profile, and count memory for a whole process; its command-line tools
 do better. So these run the program, in processes of their own.
 
-Launches: ``RUNS`` runs on the same kind of device with the same threads; those of the last run count. What a program
-launches before its first run (to prepare weights) is left out: the launches of all runs are the longest end of the
-record that is the same sequence of kernels ``RUNS`` times.
+Launches: ``RUNS`` runs on the same kind of device with the same threads. A launch's time is the median over all of them
+but the first. What a program launches before its first run (to prepare weights) is left out: the launches of all runs
+are the longest end of the record that is the same sequence of kernels ``RUNS`` times.
 
 Memory: one run on the device of one thread, because the pool's device does not count what a run allocates for itself.
 """
@@ -17,6 +17,7 @@ import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any, NamedTuple
 
 import msgspec
@@ -78,16 +79,20 @@ def profile(program: bytes, inputs: Sequence[NDArray[Any]], device: Sequence[str
         if record.record_type == "host_execution_event" and record.op == "dispatch"
     ]
     held = HELD.search(counted)
-    return Profile(last_run(found, RUNS), int(held[1]) if held else NEVER)
+    return Profile(one_run(found, RUNS), int(held[1]) if held else NEVER)
 
 
-def last_run(found: Sequence[Launch], runs: int) -> tuple[Launch, ...]:
-    """The launches of the last of ``runs`` equal runs that end the record; RuntimeError where it does not end so."""
+def one_run(found: Sequence[Launch], runs: int) -> tuple[Launch, ...]:
+    """The launches of one of ``runs`` (2 or more) equal runs that end the record; RuntimeError where none do."""
     kernels = [launch.kernel for launch in found]
     for size in range(len(found) // runs, 0, -1):
         once = kernels[len(kernels) - size :]
         if kernels[len(kernels) - runs * size :] == once * runs:
-            return tuple(found[len(found) - size :])
+            warm = [found[len(found) - run * size :][:size] for run in range(1, runs)]
+            return tuple(
+                Launch(kernel, round(median(launch.ns for launch in same)))
+                for kernel, same in zip(once, zip(*warm, strict=True), strict=True)
+            )
     if not found:
         return ()
     raise RuntimeError(f"IREE's profile does not show {runs} runs that launch the same kernels")

@@ -185,7 +185,7 @@ class IreeEntry(CompiledEntry):
             executed=executed,
             operators=operators(found.launches, members(ir, tuple(kinds)), kinds),
             operators_before=_onnx.operators_of(network),
-            note=f"one row a launch; times are those of run {_iree_profile.RUNS}, by IREE's profiler",
+            note=f"one row a launch; times are medians of {_iree_profile.RUNS - 1} warm runs, by IREE's profiler",
             workspace_bytes=found.held,
         )
 
