@@ -17,7 +17,7 @@ from trimtab.mapping import boxes
 @pytest.fixture(autouse=True, scope="module")
 def _solver() -> None:
     if os.environ.get("CI") != "true":
-        pytest.importorskip("highspy", reason="highspy is not installed: pip install 'trimtab[search]'")
+        pytest.importorskip("scipy", reason="scipy is not installed: pip install 'trimtab[search]'")
 
 
 def area(box: tuple[int, ...]) -> float:

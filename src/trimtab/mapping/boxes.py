@@ -4,7 +4,7 @@ Question. A request of dims ``s`` may run in any box ``b`` with ``s <= b`` in ev
 ``cost(b)`` ms. Which ``k`` boxes make the whole workload cheapest?
 
 Method. With two dims boxes overlap, so the recurrence of :mod:`.buckets` does not hold: this is the uncapacitated
-p-median problem. Let ``y_b`` say that box ``b`` is compiled, ``x_sb`` what share of the requests of shape ``s`` it runs:
+p-median problem. Let ``y_b`` say that box ``b`` is compiled, ``x_sb`` which share of requests of shape ``s`` it runs:
 
     min  sum_sb n_s cost(b) x_sb + sum_b price y_b
     with sum_b x_sb = 1,   x_sb <= y_b,   sum_b y_b <= k,   y_b in {0, 1}
@@ -18,8 +18,8 @@ hold about equal numbers of requests; the largest value always stays. On the gri
 warm-up and memory as the caller weighs them.
 
 Limits. As in :mod:`.buckets`: the total is minimised, not the tail; costs are per request at batch size 1. A thinned
-grid rounds shapes up before the fit, so its total may lie above the best one by that rounding. The optional dependency
-``highspy`` is needed (MissingTool without it).
+grid rounds shapes up before the fit, so its total may lie above the best one by that rounding. HiGHS comes with the
+optional dependency scipy (MissingTool without it); its own Python package prints to the standard output.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def fit(
 ) -> BoxFit:
     """The cheapest at most ``k`` boxes for ``dims`` int64[n, d]; every shape is covered. ``limit``: no box beyond it.
 
-    Raises StudyError for a slice without requests or ``k`` below 1, MissingTool without ``highspy``.
+    Raises StudyError for a slice without requests or ``k`` below 1, MissingTool without scipy.
     """
     if dims.ndim != 2 or not len(dims):
         raise StudyError("Boxes cannot be fitted to a slice without requests.", fix="Choose a longer tune slice.")
@@ -121,38 +121,29 @@ def _solve(
 ) -> NDArray[np.int64]:
     """Positions of the chosen boxes. Columns of the programme: y of every box, then x of every pair that fits."""
     try:
-        import highspy
+        from scipy.optimize import Bounds, LinearConstraint, milp
+        from scipy.sparse import coo_array
     except ImportError:
         raise MissingTool(
-            "highspy is not installed", where="buckets of two dims", fix="pip install 'trimtab[search]'"
+            "scipy is not installed", where="buckets of two dims", fix="pip install 'trimtab[search]'"
         ) from None
     shape, box = np.nonzero(covers)
     boxes, shapes, pairs = price.size, counts.size, shape.size
-    x = boxes + np.arange(pairs)
+    x, pair = boxes + np.arange(pairs), np.arange(pairs)
+    row = np.concatenate((shape, shapes + pair, shapes + pair, np.full(boxes, shapes + pairs)))
+    column = np.concatenate((x, x, box, np.arange(boxes)))
+    value = np.concatenate((np.ones(pairs), np.ones(pairs), -np.ones(pairs), np.ones(boxes)))
+    matrix = coo_array((value, (row, column)), shape=(shapes + pairs + 1, boxes + pairs)).tocsr()
+    low = np.concatenate((np.ones(shapes), np.full(pairs + 1, -np.inf)))
+    high = np.concatenate((np.ones(shapes), np.zeros(pairs), [float(k)]))
     whole = float(counts.max())  # costs near 1 keep the solver's tolerances meaningful
-    model = highspy.HighsLp()
-    model.num_col_, model.num_row_ = boxes + pairs, shapes + pairs + 1
-    model.col_cost_ = np.concatenate((np.full(boxes, price_ms), counts[shape] * price[box])) / whole
-    model.col_lower_, model.col_upper_ = np.zeros(boxes + pairs), np.ones(boxes + pairs)
-    model.integrality_ = [highspy.HighsVarType.kInteger] * boxes + [highspy.HighsVarType.kContinuous] * pairs
-    model.row_lower_ = np.concatenate((np.ones(shapes), np.full(pairs + 1, -highspy.kHighsInf)))
-    model.row_upper_ = np.concatenate((np.ones(shapes), np.zeros(pairs), [float(k)]))
-    rows = [x[shape == s] for s in range(shapes)]
-    index = np.concatenate((*rows, np.stack((x, box), axis=1).ravel(), np.arange(boxes)))
-    value = np.concatenate((np.ones(pairs), np.tile([1.0, -1.0], pairs), np.ones(boxes)))
-    lengths = np.concatenate(([row.size for row in rows], np.full(pairs, 2), [boxes]))
-    model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    model.a_matrix_.start_ = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
-    model.a_matrix_.index_ = index.astype(np.int32)
-    model.a_matrix_.value_ = value
-    solver = highspy.Highs()
-    solver.silent()
-    for name, setting in (("threads", 1), ("random_seed", 0), ("mip_rel_gap", 0.0)):
-        solver.setOptionValue(name, setting)
-    solver.passModel(model)
-    solver.run()
-    if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-        status = solver.modelStatusToString(solver.getModelStatus())
-        raise RunError(f"HiGHS ends with {status!r}", where="boxes", fix="fit fewer boxes, or a coarser grid")
-    taken = np.asarray(solver.getSolution().col_value)[:boxes]
-    return np.flatnonzero(taken > 0.5)
+    found = milp(
+        np.concatenate((np.full(boxes, price_ms), counts[shape] * price[box])) / whole,
+        integrality=np.concatenate((np.ones(boxes), np.zeros(pairs))),
+        bounds=Bounds(0, 1),
+        constraints=LinearConstraint(matrix, low, high),
+        options={"mip_rel_gap": 0.0},
+    )
+    if not found.success:
+        raise RunError(f"HiGHS ends with {found.message!r}", where="boxes", fix="fit fewer boxes, or a coarser grid")
+    return np.flatnonzero(found.x[:boxes] > 0.5)
