@@ -106,6 +106,11 @@ def test_brackets_are_told_from_strings(text: str) -> None:
         ('[{"name": 5}, {"name": "b", "ts": "soon"}, {"name": "c"}]', ["c"], {_events.NO_EVENT: 2}),
         ('[{"name": "a", "ts": 1e999}, {"name": "c"}]', ["c"], {_events.NO_EVENT: 1}),
         ('[{"name": "<b>\\u001b[31m\\"}],[{", "x": [[{}]]}]', ['<b>\x1b[31m"}],[{'], {}),
+        (
+            '[{"name": "a"}, {"name": "b"}, {"name": "x"y"}, {"name": "c"}, {"name": "d"}]',
+            ["a", "b", "c", "d"],
+            {_events.NO_EVENT: 1},
+        ),
         ('[{"name": "a"}}, {"name": "b"}]', ["a", "b"], {_events.NO_OBJECT: 1}),
     ],
 )

@@ -5,7 +5,8 @@ backslashes stands before it. The depth of a bracket is then a running sum; a cl
 it below 0 and is set apart: the first ``]`` of these ends the array, any other is a stray.
 
 Linear in the bytes, in time and memory, whatever they are: a few passes of numpy, and no stack.
-Limit: a quote that is missing inside one event turns strings and the rest around for all that follow.
+Limit: a quote that is missing inside one event turns strings and the rest around for all that follow; the event then
+seems not to end, and :mod:`._events` goes on behind it.
 """
 
 from __future__ import annotations

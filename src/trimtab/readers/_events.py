@@ -8,7 +8,8 @@ the cut cannot lie inside a string or inside an event. Hence a cut may be guesse
 ones before did) and the decoder itself proves it, at no cost. A wrong guess, or an event that does not decode, sends
 that one piece to :mod:`._brackets`, which tells every event apart from the others; what is none is counted.
 
-The format lets a file end anywhere: a missing bracket is no fault, a torn last event is counted.
+The format lets a file end anywhere: a missing bracket is no fault, a torn last event is counted. An event with a quote
+too few seems never to end; reading goes on where the next one seems to begin, at most 16 times.
 
 Limits: an event longer than 4 MiB, or 16 MiB before or behind the array, is refused.
 """
@@ -32,6 +33,7 @@ T = TypeVar("T")
 MOST_BESIDE = 16 << 20
 MOST_TRIES = 8
 TOGETHER = 64
+MOST_LOST = 16
 _BOM = b"\xef\xbb\xbf"
 _KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
 _FIRST_KEY = re.compile(rb'\{\s*"[^"\\]{0,40}+"')
@@ -63,6 +65,7 @@ class Events(Generic[T]):
         self._list = msgspec.json.Decoder(list[kind])  # type: ignore[valid-type]
         self._begin = b""
         self._head = b""
+        self._lost = 0
 
     def pieces(self) -> Iterator[list[T]]:
         """The events in the order of the file. DataError where there is no such array."""
@@ -76,14 +79,13 @@ class Events(Generic[T]):
                 if self.complete:
                     break
                 if len(rest) > LONGEST_LINE:
-                    raise DataError(
-                        f"one event is longer than {LONGEST_LINE >> 20} MiB",
-                        where=f"{self.path}, event {self.seen + 1}",
-                        fix="is this a trace, and is it whole?",
-                    )
-            if not self.complete:
+                    rest = self._past(rest)
+            while not self.complete:
                 events, rest = self._scan(rest)
                 yield events
+                if self._next(rest) < 0:
+                    break
+                rest = self._past(rest)
             self._close(rest, source)
 
     def _open(self, source: Iterator[bytes]) -> bytes:
@@ -146,6 +148,23 @@ class Events(Generic[T]):
         found = _FIRST_KEY.match(data, start)
         if found and start - end < 256:
             self._begin = data[end - 1 : found.end()]
+
+    def _past(self, rest: bytes) -> bytes:
+        """What follows an event that never ends: a quote is missing in it, and hides where the others begin."""
+        at = self._next(rest)
+        if at < 0:
+            raise DataError(
+                f"one event is longer than {LONGEST_LINE >> 20} MiB",
+                where=f"{self.path}, event {self.seen + 1}",
+                fix="is this a trace, and is it whole?",
+            )
+        self._lost += 1
+        self._drop(NO_EVENT)
+        return rest[at + 1 :]
+
+    def _next(self, rest: bytes) -> int:
+        """Where the event behind the one that ``rest`` begins with seems to begin; -1: nowhere, or asked too often."""
+        return rest.find(self._begin, 1) if self._begin and self._lost < MOST_LOST else -1
 
     def _decode(self, texts: list[bytes]) -> list[T]:
         """All at once; else in smaller groups; else each alone."""
