@@ -100,6 +100,23 @@ def test_padding_that_changes_answers_fails_where_it_pads_and_nowhere_else(tmp_p
     assert statuses(ctx, ctx.study.baseline) == dict.fromkeys(("all-shapes", "worst-band", "worst-entry"), "pass")
 
 
+def test_where_the_plan_cannot_run_unpadded_the_padded_cell_says_so(tmp_path: Path) -> None:
+    options = {"fail_compile": "no dynamic shapes"}
+    ctx = context(tmp_path)
+
+    def twin(ctx: Context, plan: Plan) -> Plan:
+        return replace(real(ctx, plan), compile=replace(real(ctx, plan).compile, options=options))
+
+    real = answers.twin
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(answers, "twin", twin)
+        found = {cell.id.removeprefix("guard/quality/"): cell for cell in quality.cells(ctx, PADDED, "decide")}
+    assert "padding-alone" not in found
+    assert found["padded-shapes"].status == "pass"
+    assert "padding alone is not judged" in found["padded-shapes"].note
+    assert "padding alone" not in found["all-shapes"].note
+
+
 def test_a_plan_that_batches_is_asked_in_batches_and_their_padding_is_seen(tmp_path: Path) -> None:
     (dynamic,) = [entry for entry in PADDED.compile.entries if entry.kind == "dynamic"]
     spec = replace(PADDED.compile, entries=(replace(dynamic, batch=(1, 4)),))

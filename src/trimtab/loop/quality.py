@@ -175,12 +175,14 @@ def _notes(ctx: Context, found: Series, part: gate.Part) -> list[str]:
     said = [str(message) for row in part.rows if (message := found.columns["message"][row])]
     lost = int(np.isnan(part.values).sum())
     against = "its own answers without padding" if part.kind == "padding" else f"reference {quality.reference}"
+    alone = part.kind != "padded" or any(found.columns["unpadded"][row] is not None for row in part.rows)
     return [
         *([f"{lost} requests have no {'unpadded' if part.kind == 'padding' else 'reference'} answer"] if lost else []),
         *([f"{len(said)} cannot be compared, the first: {said[0]}"] if said else []),
         f"floor {quality.floor:g}",
         f"{ctx.workload.payload_kind} payloads",
         against,
+        *([] if alone else ["padding alone is not judged: the plan does not run these requests unpadded"]),
         *([f"function {quality.function}"] if quality.function else []),
     ]
 
