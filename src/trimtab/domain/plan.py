@@ -95,7 +95,6 @@ OPTION_KINDS: dict[str, str] = {
     "freezing": "optimisation",
     "fusion": "optimisation",
     "snippets": "optimisation",
-    "fusion": "optimisation",
     "convolution": "optimisation",
     "data_tiling": "optimisation",
     "quantise": "precision",
