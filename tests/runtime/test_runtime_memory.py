@@ -162,6 +162,14 @@ def test_an_address_space_that_ends_is_out_of_memory_and_not_the_end_of_the_work
         assert (before, error(1), error(0)) == ("none", "out-of-memory", "none")
 
 
+def test_the_kernel_takes_a_worker_before_its_driver() -> None:
+    def score(pid: str) -> int:
+        return int(Path(f"/proc/{pid}/oom_score_adj").read_text())
+
+    with solo(Job(factory("null"), MODEL, Ramp()), CORE) as worker:
+        assert score(str(worker.hello.pid)) > score("self")
+
+
 def test_an_out_of_memory_kill_ends_its_requests_with_that_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     """The worker really dies by SIGKILL; only the kernel's count is ours."""
     counts = iter(range(1000))

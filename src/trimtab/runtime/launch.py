@@ -7,6 +7,7 @@ before the first numeric library loads. The driver talks to it over the inherite
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -14,6 +15,8 @@ import sys
 from collections.abc import Sequence
 
 PR_SET_PDEATHSIG = 1
+FIRST_VICTIM = "1000"
+"""When memory runs out the kernel ends a worker, which is an event of the run, and not the driver, which is its end."""
 
 
 def command(fd: int, cores: Sequence[int]) -> list[str]:
@@ -41,6 +44,8 @@ def main(argv: Sequence[str]) -> None:
     os.sched_setaffinity(0, cores)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the driver's to handle: it stops its workers
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:  # noqa: PTH123 - nothing heavy yet
+        file.write(FIRST_VICTIM)
     if os.getppid() != parent:
         return  # the driver died before the tie was made
     from trimtab.runtime.worker import serve
