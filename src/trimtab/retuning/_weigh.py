@@ -18,8 +18,8 @@ from trimtab.retuning import _metric as metric
 from trimtab.retuning.arms import Arms
 
 _HOPELESS = 100  # times the requests at hand: beyond that, no number is worth printing
-_POWER = 0.90  # of the interval: a floor must come out below the margin as well, and both together in 80 %
-_FLOOR_SPREAD = 1.5  # four of five floors lie below so many times the typical one (bench/decisions.py)
+_POWER = 0.95  # of the interval; the floor must come out below the margin, too, and both together in 80 % at least
+_FLOOR_SPREAD = 1.75  # nine of ten floors lie below so many times the typical one (bench/decisions.py)
 
 
 @dataclass(frozen=True)
