@@ -124,6 +124,17 @@ def test_a_function_that_breaks_its_contract_is_told_how_to_keep_it(
     assert fix in caught.value.fix
 
 
+def test_entries_share_a_network_for_as_long_as_one_of_them_is_open(backend: Backend, tmp_path: Path) -> None:
+    count = f"with open({str(tmp_path / 'made')!r}, 'a') as file: file.write('.')\n    return Net()"
+    model = written(tmp_path, NET.replace("{returned}", "a").replace("return Net()", count))
+    first, second = started(backend, model), started(backend, model)
+    assert (tmp_path / "made").read_text() == "."
+    for entry in (first, second):
+        entry.close()
+    started(backend, model).close()
+    assert (tmp_path / "made").read_text() == ".."
+
+
 def test_a_study_without_a_torch_network_is_told_so(backend: Backend) -> None:
     with pytest.raises(ModelError, match="the study names no torch network") as caught:
         backend.compile(model_of(""), WHOLE, CompileOptions(extra=EAGER))

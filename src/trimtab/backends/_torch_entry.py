@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from trimtab.backends import _torch_operators, _torch_profile
 from trimtab.backends._shapes import check_outputs, executed_of, refuse_fixed
-from trimtab.backends._torch_network import Network, short_type
-from trimtab.backends._torch_operators import HALF, Found
+from trimtab.backends._torch_network import HALF, Network, short_type
+from trimtab.backends._torch_operators import Found
 from trimtab.domain.noun import BATCH, Executed
 from trimtab.domain.plan import Entry
 from trimtab.domain.ports import Arrays, CompiledEntry, ModelFile
@@ -63,6 +63,7 @@ class TorchEntry(CompiledEntry):
 
     def __init__(self, torch: Any, network: Network, model: ModelFile, entry: Entry, half: str) -> None:
         self._torch, self._model, self._entry, self._half = torch, model, entry, half
+        self._network: Network | None = network  # it stays loaded for as long as an entry has it
         self._inputs = input_names(network, model)
         self._form: Form | None = None
         self._events: list[CompileEvent] = []
@@ -90,7 +91,7 @@ class TorchEntry(CompiledEntry):
         return told
 
     def close(self) -> None:
-        self._form = None
+        self._form = self._network = None
 
     def _opened(self) -> Form:
         if self._form is None:
@@ -116,9 +117,8 @@ class TorchEntry(CompiledEntry):
 
     def _tensor(self, array: NDArray[Any]) -> Any:
         whole = np.ascontiguousarray(array)
-        return self._torch.from_numpy(
-            whole if whole.flags.writeable else whole.copy()
-        )  # torch knows no read-only memory
+        own = whole if whole.flags.writeable else whole.copy()  # torch knows no read-only memory
+        return self._torch.from_numpy(own)
 
     def _filler(self, executed: Executed) -> list[Any]:
         sizes = dict(zip((BATCH, *self._model.dim_names), executed, strict=True))

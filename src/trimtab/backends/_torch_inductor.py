@@ -17,7 +17,8 @@ import sysconfig
 import tempfile
 import types
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -62,8 +63,13 @@ class Inductor:
         self._users = os.environ.get(FOLDER)
         self._own = ""
 
-    def compiled(self, call: Callable[..., Any], names: Sequence[str], ranges: Sequence[tuple[Range, ...]],
-                 settings: Settings) -> Compiled:  # fmt: skip
+    def compiled(
+        self,
+        call: Callable[..., Any],
+        names: Sequence[str],
+        ranges: Sequence[tuple[Range, ...]],
+        settings: Settings,
+    ) -> Compiled:
         """``call`` as a program; it is compiled when it first runs. ``names`` and ``ranges``: its inputs, in order."""
         import torch._inductor.config as config
 
@@ -96,15 +102,19 @@ class Compiled:
         self._program = self._compiled({})
 
     def run(self, tensors: Sequence[Any]) -> Any:
-        if self._settings.dynamic == "always":
-            self._declare(tensors)
+        from torch._dynamo import mark_dynamic
+
+        for tensor, axis, least, most in self._open(tensors) if self._settings.dynamic == "always" else ():
+            mark_dynamic(tensor, axis, min=least, max=most)
         return self._program(*tensors)
 
     def events(self) -> tuple[CompileEvent, ...]:
         return _torch_events.events(_torch_events.records(), self._names)
 
     def inspect(self, tensors: Sequence[Any]) -> Found:
-        """Compiled once more, in pieces that the profiler can tell apart."""
+        """Compiled once more, in pieces that the profiler can tell apart. What is open to the program is open here."""
+        from torch._dynamo import maybe_mark_dynamic
+
         planned: list[Piece] = []
 
         def listen(nodes: list[Any]) -> list[Any]:
@@ -113,6 +123,8 @@ class Compiled:
 
         watched = {"cpp.enable_kernel_profile": True, "fx_graph_cache": False, "_post_fusion_custom_pass": listen}
         program = self._compiled(watched)
+        for tensor, axis, _, _ in self._open(tensors) if self._settings.dynamic != "never" else ():
+            maybe_mark_dynamic(tensor, axis)
         _torch_events.records()
         with _single_loops():
             program(*tensors)
@@ -135,15 +147,13 @@ class Compiled:
         )
         return program
 
-    def _declare(self, tensors: Sequence[Any]) -> None:
-        """Tell torch the range of every open axis. A size of 1, or one outside the range, is for torch to decide."""
-        from torch._dynamo import mark_dynamic
-
+    def _open(self, tensors: Sequence[Any]) -> Iterator[tuple[Any, int, int, int]]:
+        """Open axes with their ranges. A size of 1, or one outside the range, is for torch to decide."""
         for tensor, axes in zip(tensors, self._ranges, strict=True):
             for axis, (lo, hi) in enumerate(axes):
                 least = max(lo, 2)
                 if least < hi and least <= tensor.shape[axis] <= hi:
-                    mark_dynamic(tensor, axis, min=least, max=hi)
+                    yield tensor, axis, least, hi
 
 
 def _own(call: Callable[..., Any]) -> Callable[..., Any]:
@@ -154,18 +164,17 @@ def _own(call: Callable[..., Any]) -> Callable[..., Any]:
     return types.FunctionType(code, call.__globals__, name, call.__defaults__, call.__closure__)
 
 
-class _single_loops:  # noqa: N801 - used as a statement
+@contextmanager
+def _single_loops() -> Iterator[None]:
     """Meanwhile Inductor writes each loop as a function of its own: it starts a new one once it has any argument."""
+    from torch._inductor.codegen.cpp import CppScheduling
 
-    def __enter__(self) -> None:
-        from torch._inductor.codegen.cpp import CppScheduling
-
-        self._most, CppScheduling.MAX_FUSED_KERNEL_ARGS_NUM = CppScheduling.MAX_FUSED_KERNEL_ARGS_NUM, 0
-
-    def __exit__(self, *_: object) -> None:
-        from torch._inductor.codegen.cpp import CppScheduling
-
-        CppScheduling.MAX_FUSED_KERNEL_ARGS_NUM = self._most
+    most = CppScheduling.MAX_FUSED_KERNEL_ARGS_NUM
+    CppScheduling.MAX_FUSED_KERNEL_ARGS_NUM = 0
+    try:
+        yield
+    finally:
+        CppScheduling.MAX_FUSED_KERNEL_ARGS_NUM = most
 
 
 def compiler_path() -> str:

@@ -20,9 +20,11 @@ import re
 import sys
 import zipfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
+from weakref import WeakValueDictionary
 
 from trimtab.backends._options import brief
 from trimtab.backends._shapes import check_file
@@ -43,6 +45,9 @@ DTYPES = {
 }
 """Torch's names of element types in a study's words."""
 
+HALF = {"bf16": "bfloat16", "f16": "float16"}
+"""Floats below 32 bits as torch calls them."""
+
 EXPORTED = ".pt2"
 FORBIDDEN = (
     (re.compile(r"(^|/)data/(weights|constants)/[^/]*\.pt$"), "weights as a pickle"),
@@ -55,7 +60,8 @@ SAMPLES = re.compile(r"(^|/)data/sample_inputs/")
 SAFE = "export the network again with torch.export.save: plain tensors only, and example inputs of plain tensors"
 
 
-class Network(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Network:
     """A module in eval form, and what is known of it before it has run.
 
     ``inputs``: name -> (element type, size of each axis; None = open), in the order in which it takes them; None: it
@@ -82,10 +88,20 @@ def source(model: ModelFile) -> ModelFile:
     return msgspec.structs.replace(model, path=model.torch)
 
 
-def load(model: ModelFile) -> Network:
-    """The network of ``model.torch``. ModelError where it cannot be read, or may not be."""
-    found = source(model)
-    return _exported(found) if found.path.endswith(EXPORTED) else Network(_made(found.path))
+class Library:
+    """The networks of one process. Entries of one network share its weights; it is loaded for as long as one has it."""
+
+    def __init__(self) -> None:
+        self._loaded: WeakValueDictionary[tuple[str, str], Network] = WeakValueDictionary()
+
+    def network(self, model: ModelFile) -> Network:
+        """The network of a model from :func:`source`. ModelError where it cannot be read, or may not be."""
+        key = (model.path, model.torch_sha256)
+        found = self._loaded.get(key)
+        if found is None:
+            found = _exported(model) if model.path.endswith(EXPORTED) else Network(_made(model.path))
+            self._loaded[key] = found
+        return found
 
 
 def short_type(dtype: Any) -> str:

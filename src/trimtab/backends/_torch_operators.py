@@ -18,11 +18,10 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from trimtab.backends._torch_network import short_type
+from trimtab.backends._torch_network import HALF, short_type
 from trimtab.backends._torch_profile import WRITTEN, Called
 from trimtab.domain.profile import Operator
 
-HALF = ("bf16", "f16")
 _NUMBERED = re.compile(rf"^(graph_\d+_)?(?P<kernel>{WRITTEN}_(?:(?P<kind>\w+?)_)?\d+)$")
 _UNNAMED = "loop"
 

@@ -32,7 +32,7 @@ from trimtab.backends._options import brief, failure, refuse_unknown, refuse_val
 from trimtab.backends._shapes import check_entry, check_network, check_outputs, input_ranges
 from trimtab.backends._torch_entry import Eager, Form, TorchEntry, input_names
 from trimtab.backends._torch_inductor import Inductor, Settings, compiler_path, compiler_version, missing
-from trimtab.backends._torch_network import Network, short_type
+from trimtab.backends._torch_network import HALF, Library, Network, short_type
 from trimtab.domain.noun import EntryId, Executed
 from trimtab.domain.plan import Entry, Optimisation, Precision
 from trimtab.domain.ports import Ability, BackendInfo, CompiledEntry, ModelFile
@@ -62,9 +62,6 @@ LEVELS: dict[Optimisation, dict[str, str]] = {
 }
 """What each level says in options. An option that the plan gives itself wins."""
 
-HALF: dict[str, str] = {"bf16": "bfloat16", "f16": "float16"}
-"""Precisions below 32 bits as torch calls them."""
-
 
 def make() -> TorchBackend:
     return TorchBackend()
@@ -77,7 +74,7 @@ class TorchBackend:
         import torch
 
         self._torch = torch
-        self._inductor = Inductor()
+        self._inductor, self._library = Inductor(), Library()
 
     def info(self) -> BackendInfo:
         compiler, lacking = compiler_path(), missing()
@@ -115,7 +112,7 @@ class TorchBackend:
         if refusal:
             return refusal
         model = _torch_network.source(model)
-        network = _torch_network.load(model)
+        network = self._library.network(model)
         if network.inputs is not None:
             check_network(model, entry, network.inputs)
         if network.outputs is not None:
