@@ -202,7 +202,7 @@ def replace_profiles(known: Terms, profiles: list[CompileProfile]) -> Terms:
 
 
 def plans(*ends: int) -> list[Plan]:
-    return [BASE, *(replace(refit(BASE, (end,), 16, 1640), id=f"to-{end}") for end in ends)]
+    return [BASE, *(replace(refit(BASE, [(end,)], (16,), (1640,)), id=f"to-{end}") for end in ends)]
 
 
 def started(found: list[Plan], starts: list[int]) -> ShiftingMachine:

@@ -75,7 +75,7 @@ def test_sentences_are_imperative_and_name_what_changes() -> None:
 
 
 def test_refit_keeps_the_dynamic_entry_as_fallback_and_warms_each_bucket() -> None:
-    plan = moves.refit(BASE, (100, 400), 16, 1640)
+    plan = moves.refit(BASE, [(100,), (400,)], (16,), (1640,))
     assert plan.compile.entries == (
         Entry(id="to-100", kind="bucket", lo=(16,), hi=(100,)),
         Entry(id="to-400", kind="bucket", lo=(16,), hi=(400,)),
@@ -91,14 +91,14 @@ def test_refit_of_a_plan_without_a_dynamic_entry_covers_the_whole_range() -> Non
             BASE.compile, entries=(Entry(id="only", kind="bucket", lo=(16,), hi=(1640,)),), fallback="only"
         ),
     )
-    plan = moves.refit(fixed, (100,), 16, 1640)
+    plan = moves.refit(fixed, [(100,)], (16,), (1640,))
     assert [e.id for e in plan.compile.entries] == ["to-100", "to-1640"]
     assert plan.compile.fallback is None
 
 
 def test_refit_for_batches_warms_each_batch_size() -> None:
     batched = replace(BASE, serve=replace(BASE.serve, batch=BatchPolicy(kind="size-hold", max_size=2)))
-    plan = moves.refit(batched, (64,), 16, 1640)
+    plan = moves.refit(batched, [(64,)], (16,), (1640,))
     assert plan.compile.entries[0].batch == (1, 2)
     assert plan.serve.warm == ((1, 64), (2, 64))
 
@@ -172,12 +172,29 @@ def test_what_the_space_cannot_give_is_refused_with_its_reason() -> None:
     ]
 
 
-def test_two_dims_or_no_times_give_no_refit() -> None:
-    two = study(dims={"h": {"lo": 1, "hi": 9}, "w": {"lo": 1, "hi": 9}}, space={"buckets": [2]})
-    assert moves.enumerate_moves(two, known([5])).refused[0].reason == "buckets are fitted to one dynamic dim only"
+def test_without_times_there_is_no_refit() -> None:
     blind = Known(np.array([[5]]), (), Recorded())
     refused = moves.enumerate_moves(study(space={"buckets": [2]}), blind).refused
     assert refused[0].reason == "no measured time to fit to"
+
+
+def test_two_dims_are_refitted_to_boxes() -> None:
+    entry = {"id": "any", "kind": "dynamic", "lo": [1, 1], "hi": [90, 90]}
+    two = study(
+        dims={"h": {"lo": 1, "hi": 90}, "w": {"lo": 1, "hi": 90}},
+        space={"buckets": [2]},
+        baseline={"id": "today", "compile": {"backend": "openvino", "entries": [entry], "fallback": "any"}},
+    )
+    dims = np.array([[10, 80], [80, 10], [9, 70]], dtype=np.int64)
+    times = Known(dims, (), Recorded(), box_cost=lambda box: float(box[0] * box[1]))
+    move = by_id(moves.enumerate_moves(two, times))["refit-2"]
+    assert move.sentence == "Add 2 entries for h x w (10x80, 80x10), pad requests up to them, warm each at start."
+    assert [(e.id, e.lo, e.hi) for e in move.plan.compile.entries] == [
+        ("to-10x80", (1, 1), (10, 80)),
+        ("to-80x10", (1, 1), (80, 10)),
+        ("any", (1, 1), (90, 90)),
+    ]
+    assert move.plan.serve.warm == ((1, 10, 80), (1, 80, 10))
 
 
 def test_rounding_up_takes_the_finest_grid_that_fits() -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from trimtab import backends
-from trimtab.domain.noun import EntryId
+from trimtab.domain.noun import Dims, EntryId
 from trimtab.domain.plan import Plan, ServePolicy
 from trimtab.evidence.score.reference import ReferenceSet
 from trimtab.loop import answers
@@ -98,6 +98,7 @@ def _enumerate(ctx: Context) -> moves.Options:
         predictor=ctx.costs(study.baseline),
         profiles=ctx.compiled(study.baseline),
         cost=bucket_cost(ctx.costs(reference), entry) if len(study.dims) == 1 else None,
+        box_cost=box_cost(ctx.costs(reference), entry),
         unable=_unable(study.baseline.compile.backend) if study.space.optimisations or study.space.precisions else {},
     )
     return moves.enumerate_moves(study, known)
@@ -115,6 +116,15 @@ def bucket_cost(costs: CostModel, entry: EntryId) -> Callable[[int], float]:
 
     def milliseconds(end: int) -> float:
         return costs.estimate(entry, (1, end)) / 1e6
+
+    return milliseconds
+
+
+def box_cost(costs: CostModel, entry: EntryId) -> Callable[[Dims], float]:
+    """:func:`bucket_cost` for any number of dims."""
+
+    def milliseconds(box: Dims) -> float:
+        return costs.estimate(entry, (1, *box)) / 1e6
 
     return milliseconds
 

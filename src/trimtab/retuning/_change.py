@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from trimtab.domain.noun import EntryId, Executed
+from trimtab.domain.noun import Dims, EntryId, Executed
 from trimtab.domain.plan import BatchPolicy, CompileSpec, Entry, Optimisation, Plan, Precision, kind_of_option
 from trimtab.domain.verdict import Role
 
@@ -40,23 +40,27 @@ def rank(kind: str, count: int = 0) -> int:
     return SIZE[kind] + min(count, 99)
 
 
-def refit(plan: Plan, boundaries: Sequence[int], low: int, high: int) -> Plan:
-    """Put padded entries that end at ``boundaries`` in front of the plan's dynamic entries, and warm each at start.
+def refit(plan: Plan, ends: Sequence[Dims], low: Dims, high: Dims) -> Plan:
+    """Put padded entries that end at ``ends`` in front of the plan's dynamic entries, and warm each at start.
 
-    One dynamic dim in the range ``low..high``. Dynamic entries and the fallback stay, so that what no boundary covers
-    still runs; a plan without them gets a last entry at ``high`` instead. Every entry reaches down to ``low``.
+    Dims lie in the range ``low..high``. Dynamic entries and the fallback stay, so that what no end covers still runs; a
+    plan without them gets a last entry at ``high`` instead. Every entry reaches down to ``low``.
     """
     kept = tuple(entry for entry in plan.compile.entries if entry.kind == "dynamic")
-    ends = tuple(boundaries) if kept else tuple(dict.fromkeys((*boundaries, high)))
+    taken = tuple(ends) if kept else tuple(dict.fromkeys((*ends, high)))
     most = plan.serve.batch.max_size
-    added = tuple(Entry(id=f"to-{end}", kind="bucket", lo=(low,), hi=(end,), batch=(1, most)) for end in ends)
+    added = tuple(Entry(id=_named(end), kind="bucket", lo=low, hi=end, batch=(1, most)) for end in taken)
     fallback = plan.compile.fallback if any(e.id == plan.compile.fallback for e in kept) else None
-    fresh = tuple((n, end) for end in ends for n in range(1, most + 1))
+    fresh = tuple((n, *end) for end in taken for n in range(1, most + 1))
     return replace(
         plan,
         compile=replace(plan.compile, entries=(*added, *kept), fallback=fallback or (kept[0].id if kept else None)),
         serve=replace(plan.serve, warm=tuple(dict.fromkeys((*plan.serve.warm, *fresh)))),
     )
+
+
+def _named(end: Dims) -> EntryId:
+    return f"to-{'x'.join(map(str, end))}"
 
 
 def warm_up(plan: Plan, shapes: Sequence[Executed]) -> Plan:

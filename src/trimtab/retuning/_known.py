@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from trimtab.domain.noun import EntryId, Executed
+from trimtab.domain.noun import Dims, EntryId, Executed
 from trimtab.domain.ports import Predictor
 from trimtab.domain.profile import CompileProfile
 from trimtab.domain.trace import Trace
@@ -42,7 +42,8 @@ class Known:
     """What the moves are made from, all of it from the tune slice and the baseline's profile.
 
     ``dims`` int64[n, k] of the tune slice · ``seen`` shapes the baseline executed there · ``predictor`` of the baseline
-    · ``profiles`` known so far · ``cost`` ms of one request in a bucket that ends at a value (None: no refit) ·
+    · ``profiles`` known so far · ``cost`` ms of one request in a bucket that ends at a value, ``box_cost`` the same for
+    more dims than one (None: no refit) ·
     ``unable``: ability that the baseline's backend lacks -> why; what is not listed it has.
     """
 
@@ -51,4 +52,5 @@ class Known:
     predictor: Predictor
     profiles: tuple[CompileProfile, ...] = ()
     cost: Callable[[int], float] | None = None
+    box_cost: Callable[[Dims], float] | None = None
     unable: Mapping[str, str] = field(default_factory=dict)

@@ -170,7 +170,8 @@ class _Arms:
 
 def _fitted(terms: Terms, name: str, dims: NDArray[np.int64]) -> Plan:
     ends = buckets.fit(dims, terms.cost, terms.most, limit=terms.high)
-    return replace(refit(terms.baseline, ends, terms.low, terms.high), id=name, note="")
+    boxes = [(end,) for end in ends]
+    return replace(refit(terms.baseline, boxes, (terms.low,), (terms.high,)), id=name, note="")
 
 
 def stall(terms: Terms, entry: Entry, warm: Sequence[Executed]) -> Ns:
