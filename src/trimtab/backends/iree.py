@@ -9,7 +9,8 @@ Its levels are those of the compiler, whose own default is the lowest, O0. From 
 ``fusion`` says by itself how far operators share a kernel. IREE has no switch that keeps all operators apart, so that
 ``less`` is the least: it leaves out what can be left out. ``convolution = "im2col"`` makes convolutions matrix products
 of patches that are written out first: more launches and far more memory, for kernels that IREE compiles better.
-``data_tiling`` packs what matrix products multiply into tiles, which costs memory and compile time.
+``data_tiling`` packs what matrix products multiply into tiles, which costs memory and compile time. What a fused kernel
+keeps between its operators is on the stack; one that needs more than ``stack_limit`` is a compile failure.
 
 One thread is the thread that calls (device *local-sync*); more are a pool (*local-task*), which is not pinned and which
 a process makes once, so that all its entries have the same number of threads.
@@ -64,6 +65,10 @@ MEANS: dict[str, dict[str, tuple[str, ...]]] = {
         "default": (),
         "off": ("--iree-opt-data-tiling=false",),
         "on": ("--iree-opt-data-tiling=true",),
+    },
+    "stack_limit": {
+        "32k": ("--iree-llvmcpu-stack-allocation-limit=32768",),
+        "1m": ("--iree-llvmcpu-stack-allocation-limit=1048576",),
     },
     "target_cpu": {
         "host": ("--iree-llvmcpu-target-cpu=host",),

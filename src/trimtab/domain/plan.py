@@ -97,6 +97,7 @@ OPTION_KINDS: dict[str, str] = {
     "snippets": "optimisation",
     "convolution": "optimisation",
     "data_tiling": "optimisation",
+    "stack_limit": "optimisation",
     "quantise": "precision",
     "integer_kernels": "precision",
     "float_precision": "precision",
