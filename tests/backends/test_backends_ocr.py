@@ -47,3 +47,23 @@ def test_the_recogniser_reads_the_same_on_both_runtimes(recogniser: ModelFile) -
         np.testing.assert_allclose(got, want, atol=1e-3)
     for got, want in zip(outputs["openvino", "default"], reference, strict=True):
         assert (got.argmax(-1) == want.argmax(-1)).mean() > 0.95
+
+
+@pytest.mark.slow
+def test_more_fusion_saves_launches_of_the_recogniser_and_holds_more_at_once(recogniser: ModelFile) -> None:
+    backend, fixed, given = (
+        backends.factory("iree")(),
+        nets.entry("static", (96,), (96,)),
+        nets.inputs(recogniser, 1, 96),
+    )
+    found, outputs = {}, {}
+    for fusion in ("default", "aggressive"):
+        entry = backend.compile(recogniser, fixed, CompileOptions(extra={"fusion": fusion}))
+        assert not isinstance(entry, CompileFailure), entry
+        outputs[fusion] = entry.run(given)["softmax_11.tmp_0"]
+        found[fusion] = entry.inspect(given)
+        entry.close()
+    np.testing.assert_allclose(outputs["aggressive"], outputs["default"], atol=1e-3)
+    plain, fused = found["default"], found["aggressive"]
+    assert len(fused.operators) < len(plain.operators) < plain.operators_before
+    assert fused.workspace_bytes > plain.workspace_bytes
