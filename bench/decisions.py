@@ -206,7 +206,8 @@ def lines(run: Run, requests: int, studies: int) -> Iterator[str]:
     yield from same_plan(run(requests, 1.0, range(studies)))
     yield from at_the_margin(run(requests, LONGER, range(10_000, 10_000 + studies // 2)))
     asked = asked_for(run(PILOT_REQUESTS, LONGER, range(20_000, 20_000 + PILOTS)))
-    yield f"pilots of {PILOT_REQUESTS} requests ask for {asked:,.0f} a replay"
+    words = f"{asked:,.0f} a replay" if math.isfinite(asked) else "a number that is not affordable"
+    yield f"pilots of {PILOT_REQUESTS} requests ask for {words}"
     if asked <= MOST_REQUESTS:
         yield from power(run(round(asked), LONGER, range(30_000, 30_000 + studies // 2)), round(asked))
 
