@@ -30,6 +30,7 @@ from trimtab.domain.figure import Finding, Findings, Interval
 from trimtab.domain.trace import Trace
 from trimtab.evidence.attribute import _tables as tables
 from trimtab.evidence.attribute import _words as words
+from trimtab.evidence.attribute import slowest
 from trimtab.evidence.attribute.counterfactual import Counterfactuals
 from trimtab.evidence.attribute.sets import (
     REMOVABLE,
@@ -84,12 +85,13 @@ def findings(account: Account, trace: Trace, seed: int = 0, again: Counterfactua
     for found, mine in zip(sets, parts, strict=True):
         said += words.said(account, trace, found, mine, figures)
     fair, uneven, shared = fairness(account, trace)
+    made = tables.build(account, trace, sets, typical, figures, leading_cause(parts[0]))
     return Findings(
         stage="attribute",
         headline=said[0].text,
         findings=(*said, *uneven),
         figures=(*desk.figures, *fair.figures),
-        series=(*tables.build(account, trace, sets, typical, figures, leading_cause(parts[0])), *shared),
+        series=(*made, *slowest.build(account, trace, sets[0]), *shared),
         status="done" if trace.run.complete else "partial",
     )
 
