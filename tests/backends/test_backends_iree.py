@@ -191,7 +191,7 @@ def test_a_compiler_that_dies_is_the_failure_of_one_entry_and_leaves_no_file(
     tool.chmod(0o755)
     scratch.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(scratch))
-    monkeypatch.setattr("iree.compiler.tools.binaries.find_tool", lambda name: str(tool))
+    monkeypatch.setenv("IREE_TOOL_PATH", str(tmp_path))
     failure = backend.compile(model, FIXED, CompileOptions())
     assert isinstance(failure, CompileFailure)
     assert failure.kind == kind

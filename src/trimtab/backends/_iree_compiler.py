@@ -31,11 +31,11 @@ IR = re.compile(r"(: %| #hal\.).*")
 
 
 class Order(Noun, frozen=True, kw_only=True):
-    """What the process is told, as JSON. ``command``: the compiler and its arguments."""
+    """What the process is told, as JSON. ``flags``: the compiler's arguments."""
 
     path: str
     ranges: dict[str, tuple[Range, ...]]
-    command: tuple[str, ...]
+    flags: tuple[str, ...]
 
 
 class CompilerError(Exception):
@@ -48,9 +48,7 @@ class CompilerError(Exception):
 
 def compiled(path: str, ranges: Mapping[str, tuple[Range, ...]], flags: Sequence[str], threads: int) -> bytes:
     """What IREE's compiler writes for the ONNX network at ``path``: by default a program, with ``--compile-to`` IR."""
-    from iree.compiler.tools.binaries import find_tool
-
-    order = Order(path=path, ranges=dict(ranges), command=(find_tool("iree-compile"), "-", "-o", "-", *flags))
+    order = Order(path=path, ranges=dict(ranges), flags=tuple(flags))
     with tempfile.TemporaryDirectory(prefix="trimtab-") as folder:
         environment = os.environ | {
             "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry),

@@ -72,11 +72,14 @@ def main(argv: Sequence[str]) -> str:
         module.write_bytecode(file)
     os.lseek(source, 0, os.SEEK_SET)
     os.dup2(source, sys.stdin.fileno())
-    return _become(order.command)
+    return _become(order.flags)
 
 
-def _become(command: tuple[str, ...]) -> NoReturn:
-    os.execv(command[0], command)
+def _become(flags: tuple[str, ...]) -> NoReturn:
+    from iree.compiler.tools.binaries import find_tool
+
+    tool = find_tool("iree-compile")
+    os.execv(tool, (tool, "-", "-o", "-", *flags))
 
 
 if __name__ == "__main__":
