@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 
 import backends_nets as nets
+import msgspec
 import numpy as np
 import psutil
 import pytest
@@ -55,6 +56,13 @@ class Hidden(torch.nn.Module):
     def forward(self, x):
         return x + 1
 
+class Apart(torch.nn.Module):
+    def forward(self, a, b):
+        return torch.sigmoid(a) * 2, torch.tanh(b) + 1
+
+def apart():
+    return Apart().eval()
+
 def blocks():
     return Blocks().eval()
 
@@ -78,7 +86,7 @@ def line(tmp_path_factory: pytest.TempPathFactory) -> ModelFile:
     return backends_torch_nets.twin(nets.line(tmp_path_factory.mktemp("line")))
 
 
-def model_of(folder: Path, name: str, *shape: int | str) -> ModelFile:
+def model_of(folder: Path, name: str, *shape: int) -> ModelFile:
     (folder / "net.py").write_text(BLOCKS)
     spec = nets.spec((InputSpec(name="x", shape=("batch", *shape, "width")),), (OutputSpec(name="y"),))
     return ModelFile(path="", sha256="", spec=spec, dim_names=("width",), torch=f"{folder / 'net.py'}:{name}")
@@ -197,6 +205,17 @@ def test_more_is_fused_at_a_higher_level(backend: Backend, tmp_path: Path) -> No
     assert found["off"].fusions < found["basic"].fusions
     assert kernels(found["all"]) & {"mkldnn::_convolution_pointwise"}
     assert not kernels(found["basic"]) & {"mkldnn::_convolution_pointwise"}
+
+
+def test_aggressive_fusion_joins_loops_that_have_nothing_in_common(backend: Backend, tmp_path: Path) -> None:
+    inputs = tuple(InputSpec(name=name, shape=("batch", "width")) for name in ("a", "b"))
+    spec = nets.spec(inputs, (OutputSpec(name="y"), OutputSpec(name="z")))
+    model = msgspec.structs.replace(model_of(tmp_path, "apart"), spec=spec)
+    kinds = {}
+    for fusion in ("on", "aggressive"):
+        program = compiled(backend, model, nets.entry("static", (24,), (24,)), extra={"fusion": fusion})
+        kinds[fusion] = [op.kind for op in program.inspect(nets.inputs(model, 1, 24)).operators]
+    assert kinds == {"on": ["mul_sigmoid", "add_tanh"], "aggressive": ["add_mul_sigmoid_tanh"]}
 
 
 def kernels(inspection: Inspection) -> set[str]:

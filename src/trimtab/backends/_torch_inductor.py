@@ -38,7 +38,12 @@ FUSION: dict[str, dict[str, Any]] = {
         "realize_opcount_threshold": 0,
         "realize_acc_reads_threshold": 0,
     },
-    "aggressive": {"aggressive_fusion": True, "max_fusion_size": 1024, "cpp.max_horizontal_fusion_size": 1024},
+    "aggressive": {
+        "max_fusion_size": 1024,
+        "cpp.max_horizontal_fusion_size": 1024,
+        "aggressive_fusion": True,
+        "score_fusion_memory_threshold": 0,
+    },
 }
 """Inductor's settings: how many loops may become one, and when a value is stored and not computed where it is used."""
 

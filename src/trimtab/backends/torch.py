@@ -11,10 +11,11 @@ that one program serves the whole range or compiling fails; ``"never"`` compiles
 cache of its own, and ``recompile_limit`` (torch's own is 8) bounds what it holds; what a limit or a failure leaves to
 run uncompiled is an event too.
 
-How far operators are fused is a level: ``off`` (each operator a loop of its own), ``basic`` (Inductor's default),
-``all`` (weights are constants, so they are packed in advance and convolutions and products take the next operator in).
-The options ``fusion`` and ``freezing`` say the same one by one, and more (``fusion = "aggressive"``). Half precision is
-autocast: torch's own list says which operators run in it; outputs come back as float32.
+How far operators are fused is a level: ``off`` (no two loops are joined; a chain of element-wise operators on one value
+is a single loop from the start), ``basic`` (Inductor's default), ``all`` (weights are constants, so they are packed in
+advance and convolutions and products take the next operator in). The options ``fusion`` and ``freezing`` say the same
+one by one, and ``fusion = "aggressive"`` joins loops that have no data in common too. Half precision is autocast:
+torch's own list says which operators run in it; outputs come back as float32.
 
 Compiled code goes into a folder that lives as long as the worker, so that no worker finds another one's and compile
 times are those of a fresh machine; ``cache = "shared"`` uses torch's own folder, and compile times are what that leaves
