@@ -29,6 +29,10 @@ from trimtab.store.packet import is_done, mark_done
 from trimtab.store.telemetry import TelemetrySink, recover
 
 FRESH = "fresh workers, the plan's warm list run, empty queue"
+COMPILES = "compile events"
+"""The ability that a backend declares where its runtime may compile while it serves."""
+HANG_S, COMPILING_S = 10.0, 300.0
+"""How long one batch may take before it is a hang: where a runtime only computes, and where it may compile as well."""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -78,6 +82,7 @@ def replayed(
                 cores=ctx.worker_cores(plan),
                 driver_core=ctx.driver_core,
                 run=run,
+                hang_s=hang_s(plan.compile.backend),
                 infinities=answers.infinities(ctx, stage),
                 sink=lambda table, rows: log.extend([(table, *row) for row in rows]),
             ),
@@ -92,6 +97,12 @@ def replayed(
     ctx.packet.telemetry_path(run_id).unlink(missing_ok=True)
     ctx.keep(files)
     return trace
+
+
+def hang_s(backend: str) -> float:
+    """Seconds after which a batch of ``backend`` hangs."""
+    compiles = any(ability.name == COMPILES and ability.ok for ability in backends.info(backend).abilities)
+    return COMPILING_S if compiles else HANG_S
 
 
 def in_turn(
