@@ -10,7 +10,7 @@ import pytest
 
 from trimtab import backends
 from trimtab.backends import openvino
-from trimtab.errors import MissingTool, UsageError
+from trimtab.errors import MissingTool, ModelError, UsageError
 
 
 def test_names_are_the_files_of_the_room() -> None:
@@ -51,6 +51,12 @@ def test_a_runtime_that_does_not_start_is_listed_with_the_reason(monkeypatch: py
     found = backends.info("openvino")
     assert not found.available
     assert found.why.startswith("installed, but it does not start: ImportError: libtbb.so.12")
+
+
+def test_an_exported_torch_program_is_not_described_as_if_it_were_onnx() -> None:
+    with pytest.raises(ModelError, match="only ONNX networks can be described") as caught:
+        backends.describe("net.pt2")
+    assert "model.torch" in caught.value.fix
 
 
 CHOOSE_ALL = """
