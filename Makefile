@@ -56,6 +56,9 @@ bench: dev  ## the figures that the project promises, each with its A/A spread
 	$(BIN)/python bench/replay.py
 	$(BIN)/python bench/account.py
 	$(BIN)/python bench/account_truth.py
+	$(BIN)/python bench/decisions.py
+	$(BIN)/python bench/readers.py
+	$(BIN)/python bench/memory.py
 
 bench-faults: dev  ## inject one fault at a time into real runs and hold the named class against it, about 45 minutes
 	$(BIN)/python bench/faults/run.py --out $(OUT)/faults --page docs/faults.md
