@@ -80,15 +80,12 @@ class TorchBackend:
     def info(self) -> BackendInfo:
         compiler, lacking = compiler_path(), missing()
         compiled = lacking or f"Inductor, with {compiler}"
-        cpu = f"{self._torch.backends.cpu.get_cpu_capability()}, oneDNN"
-        halves = [
-            Ability(name="precision bf16", ok=self._computes("bf16"), why=f"autocast; {cpu}"),
-            Ability(name="precision f16", ok=self._computes("f16"), why=f"autocast; {cpu}"),
-        ]
+        cpu = self._torch.backends.cpu.get_cpu_capability()
+        halves = [self._half("bf16", cpu), self._half("f16", cpu)]
         return BackendInfo(
             name=self.name,
             available=True,
-            why=f"CPU: {cpu}",
+            why=f"CPU with {cpu}",
             versions={"torch": str(self._torch.__version__)} | compiler_version(compiler),
             abilities=(
                 Ability(name="mode compile", ok=not lacking, why=compiled),
@@ -154,6 +151,11 @@ class TorchBackend:
         if precision == "int8":
             return "int8 needs a network that is already quantised"
         return "" if self._computes(precision) else f"this CPU does not compute in {precision}"
+
+    def _half(self, precision: Precision, cpu: str) -> Ability:
+        able = self._computes(precision)
+        why = f"autocast, with oneDNN's kernels for {cpu}" if able else f"oneDNN has no such kernels for this {cpu} CPU"
+        return Ability(name=f"precision {precision}", ok=able, why=why)
 
     def _computes(self, precision: Precision) -> bool:
         kernels = self._torch.ops.mkldnn
