@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterator
 from importlib.resources import files
 from typing import Any
@@ -19,14 +20,20 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from trimtab.report import marks, palette
 from trimtab.report.page import Answer, Block, Chart, Page
 
-SCRIPTS = ("vendor/vega.min.js", "vendor/vega-lite.min.js", "vendor/vega-embed.min.js", "templates/page.js")
+SCRIPTS = (
+    "vendor/vega.min.js",
+    "vendor/vega-lite.min.js",
+    "vendor/vega-embed.min.js",
+    "templates/choice.js",
+    "templates/page.js",
+)
 
 
 def render(page: Page) -> str:
     """The page as HTML text. Same page, same bytes."""
     scripts = [_resource(name).decode() for name in SCRIPTS]
     style = f"{_font()}\n{palette.stylesheet()}\n{_resource('templates/page.css').decode()}"
-    charts = [{"id": chart.id, "spec": chart.spec} for chart in charts_of(page)]
+    charts, rows = thrifty([{"id": chart.id, "spec": chart.spec} for chart in charts_of(page)])
     return (
         _environment()
         .get_template("page.html.j2")
@@ -35,7 +42,7 @@ def render(page: Page) -> str:
             policy=policy(scripts, style),
             style=style,
             scripts=scripts,
-            charts=as_json({"config": marks.config(), "charts": charts}),
+            charts=as_json({"config": marks.config(), "charts": charts, "rows": rows}),
             causes=tuple(palette.CAUSES),
         )
     )
@@ -56,6 +63,23 @@ def charts_of(page: Page) -> Iterator[Chart]:
         yield from _answer_charts(answer)
     for section in page.sections:
         yield from _block_charts(section.blocks)
+
+
+def thrifty(charts: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[Any]]:
+    """The charts with rows that several layers draw kept once, in a list of their own: such a layer holds their place
+    in it as ``data.rows`` instead of ``data.values``."""
+    values = [layer["data"]["values"] for chart in charts for layer in chart["spec"]["layer"]]
+    texts = [json.dumps(rows, sort_keys=True) for rows in values]
+    times = Counter(texts)
+    kept = {text: rows for text, rows in zip(texts, values, strict=True) if times[text] > 1}
+    places = {text: place for place, text in enumerate(kept)}
+
+    def lean(layer: dict[str, Any]) -> dict[str, Any]:
+        place = places.get(json.dumps(layer["data"]["values"], sort_keys=True))
+        return layer if place is None else {**layer, "data": {"rows": place}}
+
+    specs = ({**chart["spec"], "layer": [lean(layer) for layer in chart["spec"]["layer"]]} for chart in charts)
+    return [{**chart, "spec": spec} for chart, spec in zip(charts, specs, strict=True)], list(kept.values())
 
 
 def as_json(value: Any) -> str:

@@ -12,8 +12,8 @@ from typing import Any
 
 from trimtab.domain.figure import Cell, Series
 from trimtab.domain.noun import Noun
-from trimtab.report.page import Chart, Panel, Spec
-from trimtab.report.palette import colour
+from trimtab.report.page import Axis, Chart, Panel, Spec
+from trimtab.report.palette import CAUSES, colour
 
 ROOM = {"left": 52, "right": 12, "top": 16, "bottom": 22}
 TIGHT = {"bottom": 6}
@@ -23,6 +23,9 @@ below; TITLED: labels and a title."""
 
 WIDTH = 640
 """Pixels that a chart has where nobody says otherwise; the page gives it the width of its column."""
+
+CHOSEN = ("time_lo", "time_hi", "size_lo", "size_hi", "window_lo", "window_hi", "stream", "told")
+"""The signals that all charts share: the ends of what is chosen on each axis, the stream, and whose story is told."""
 
 Datum = dict[str, Any]
 
@@ -79,16 +82,49 @@ def chart(
     height: int,
     alt: str,
     room: Mapping[str, int] | None = None,
+    axis: Axis = "",
 ) -> Chart:
-    """Layers on common scales, as wide as the column and ``height`` pixels high in all; ``room`` overrides ROOM."""
+    """Layers on common scales, as wide as the column and ``height`` pixels high in all; ``room`` overrides ROOM.
+
+    Every chart knows what is chosen (:data:`CHOSEN`); a layer follows by filtering or fading with :func:`inside`.
+    """
     spec: Spec = {
+        "params": [{"name": name, "value": None} for name in CHOSEN],
         "width": WIDTH,
         "height": height,
         "padding": {**ROOM, **(room or {})},
         "autosize": {"type": "none", "contains": "padding"},
         "layer": list(layers),
     }
-    return Chart(id=id, spec=spec, height=height, alt=alt)
+    return Chart(id=id, spec=spec, height=height, alt=alt, axis=axis)
+
+
+def inside(**fields: str) -> str:
+    """The test whether a row is in what is chosen. ``fields``: axis or ``stream`` -> the row's field."""
+    tests = []
+    for axis, field in fields.items():
+        if axis == "stream":
+            tests.append(f"(stream === null || datum.{field} === stream)")
+        else:
+            tests.append(f"({axis}_lo === null || (datum.{field} >= {axis}_lo && datum.{field} <= {axis}_hi))")
+    return " && ".join(tests)
+
+
+def named(cause: str, spec: Spec) -> Spec:
+    """The same layer, all of whose marks belong to ``cause``: they dim when the pointer is on another one."""
+    return {**spec, "name": f"cause_{cause}"} if cause in CAUSES else spec
+
+
+def faded(test: str) -> Spec:
+    """The opacity of marks that step back where they are outside of what is chosen."""
+    return {"condition": {"test": test, "value": 1}, "value": 0.12}
+
+
+def hues(field: str, causes: Iterable[str]) -> Spec:
+    """The colour of marks by cause; one without a hue is grey."""
+    domain = sorted(set(causes))
+    known = [colour(name if name in CAUSES else "unprofiled") for name in domain]
+    return {"field": field, "type": "nominal", "scale": {"domain": domain, "range": known}}
 
 
 def layer(mark: str | Spec, data: Iterable[Mapping[str, Any]], **encoding: Spec) -> Spec:

@@ -16,6 +16,8 @@ theme without drawing again."""
 
 Align = Literal["left", "right", "center"]
 Form = Literal["bar", "line", "dot", "band", "tick", "link", "text"]
+Axis = Literal["", "time", "size", "window"]
+"""What the horizontal axis of a chart means: a part chosen on one is chosen on all others of its kind."""
 
 
 class Mark(Noun, frozen=True, kw_only=True):
@@ -86,12 +88,14 @@ class Grid(Noun, frozen=True, kw_only=True):
 
 
 class Chart(Noun, frozen=True, kw_only=True):
-    """A chart as wide as the column it stands in. ``alt`` is read to those who cannot see it."""
+    """A chart as wide as the column it stands in. ``alt`` is read to those who cannot see it. On an ``axis`` a reader
+    may choose a part with the pointer."""
 
     id: str
     spec: Spec
     height: int
     alt: str
+    axis: Axis = ""
 
 
 class Line(Noun, frozen=True, kw_only=True):
@@ -156,7 +160,39 @@ class Fold(Noun, frozen=True, kw_only=True):
     kind: Literal["fold"] = "fold"
 
 
-Block = Grid | Panels | Facts | Prose | Code | Split | Fold
+class Select(Noun, frozen=True, kw_only=True):
+    """One list to choose from. ``field``: an axis, whose options are ``lo,hi``, or ``stream``."""
+
+    field: str
+    label: str
+    options: tuple[tuple[str, str], ...]
+
+
+class Choice(Noun, frozen=True, kw_only=True):
+    """What a reader may choose without a pointer; the charts follow."""
+
+    selects: tuple[Select, ...]
+    kind: Literal["choice"] = "choice"
+
+
+class Told(Noun, frozen=True, kw_only=True):
+    """The story of one request: its sentence, and its timeline with whoever was in front."""
+
+    key: str
+    title: str
+    sentence: str
+    grid: Grid
+
+
+class Stories(Noun, frozen=True, kw_only=True):
+    """Stories of which one is shown at a time: the first, until a reader asks for another."""
+
+    label: str
+    told: tuple[Told, ...]
+    kind: Literal["stories"] = "stories"
+
+
+Block = Grid | Panels | Facts | Prose | Code | Split | Fold | Choice | Stories
 
 
 class Squares(Noun, frozen=True, kw_only=True):

@@ -21,6 +21,7 @@ from trimtab.report.sections import (
     provenance,
     quality,
     queue,
+    requests,
     score,
     shapes,
     signing,
@@ -34,6 +35,7 @@ from trimtab.report.sections import (
 SECTIONS: tuple[Callable[[Book], Section | None], ...] = (
     score.section,
     tail.section,
+    requests.section,
     latency.section,
     shapes.section,
     queue.section,

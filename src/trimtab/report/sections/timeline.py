@@ -57,7 +57,7 @@ def _waiting(book: Book, series: Series, base: Base) -> Panel | None:
     high = marks.y("n", domain=(0.0, max(most, 1.0) * 1.1), tickMinStep=1, format="d")
     area: Spec = {"type": "area", "color": colour("useful"), "interpolate": "step-after", "clip": True}
     layers = [marks.layer(area, data, x=base.where, y=high)]
-    chart = marks.chart("queue-waiting", layers, base.height(110), "Requests waiting over time", base.room)
+    chart = marks.chart("queue-waiting", layers, base.height(110), "Requests waiting over time", base.room, "time")
     lines = (Line(text=f"at most {words.number(most)} waiting"),)
     return Panel(label="Waiting", sub=f"requests, {words.short(book.baseline.id)}", chart=chart, lines=lines)
 
@@ -95,8 +95,11 @@ def _worker(book: Book, name: str, rows: list[Values], width: float, base: Base)
             if word in parts
         ]
         mark: Spec = {"type": "rect", "color": colour(word if word in CAUSES else "unprofiled"), "clip": True}
-        layers.append(marks.layer(mark, data, x=base.where, x2=marks.to("end"), y=high, y2=marks.to("hi")))
-    chart = marks.chart(f"worker-{name}", layers, base.height(62), f"What worker {name} ran over time", base.room)
+        rects = marks.layer(mark, data, x=base.where, x2=marks.to("end"), y=high, y2=marks.to("hi"))
+        layers.append(marks.named(word, rects))
+    chart = marks.chart(
+        f"worker-{name}", layers, base.height(62), f"What worker {name} ran over time", base.room, "time"
+    )
     lines = tuple(Line(text=cause_label(word).lower(), swatch=cause_look(word)) for word in present[:6])
     return Panel(label=f"Worker {name}", sub=f"busy, {words.short(book.baseline.id)}", chart=chart, lines=lines)
 
@@ -127,6 +130,6 @@ def _p95(book: Book, rows: list[Values], base: Base) -> Panel | None:
     label = {"t": 0.0, "p95": bound, "text": f"bound {words.number(bound)} ms"}
     tag = marks.words(dx=4, dy=-8, color=colour("fail"))
     layers.append(marks.layer(tag, [label], x=base.where, y=high, text=marks.to("text")))
-    chart = marks.chart("queue-p95", layers, base.height(120), "p95 over time, one line a replay", base.room)
+    chart = marks.chart("queue-p95", layers, base.height(120), "p95 over time, one line a replay", base.room, "time")
     lines = (Line(text=f"{words.many(len(runs), 'replay')}, a line each", swatch="line static"),)
     return Panel(label="p95", sub="by window", chart=chart, lines=lines)

@@ -9,12 +9,22 @@
     defaultStyle: false, hover: false, loader: loader, config: page.config,
   };
 
+  // Rows that several layers draw are carried once.
+  function filled(layer) {
+    return layer.data.rows === undefined
+      ? layer
+      : Object.assign({}, layer, { data: { values: structuredClone(page.rows[layer.data.rows]) } });
+  }
+
   function draw(chart) {
     const host = document.getElementById("chart-" + chart.id);
     const width = () => Math.max(Math.floor(host.clientWidth), 80);
-    const spec = Object.assign({}, chart.spec, { width: width() });
+    const spec = Object.assign({}, chart.spec, { width: width(), layer: chart.spec.layer.map(filled) });
     return vegaEmbed(host, spec, options).then(function (drawn) {
-      new ResizeObserver(() => drawn.view.width(width()).run()).observe(host);
+      const chart = choice.add(host.dataset.axis || "", host, drawn.view);
+      new ResizeObserver(function () {
+        drawn.view.width(width()).runAsync().then(() => choice.placed(chart));
+      }).observe(host);
     }).catch(function (error) {
       host.className = "failed";
       host.textContent = "This chart could not be drawn: " + error.message;
