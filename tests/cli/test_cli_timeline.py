@@ -36,6 +36,14 @@ def output(capfd: pytest.CaptureFixture[str], *arguments: str) -> str:
         ("torch_2_13_recompiles.txt.gz",
          ["class: mapping-fallback", "recompile_limit (8) was reached by answer", "how long each compile took"]),
         ("torch_trace_comp_failure.log.gz", ["class: mapping-fallback", "BackendCompilerFailed"]),
+        ("loadgen_trace_hailo8.json.gz",
+         ["read as: MLPerf LoadGen trace", "p50 12.03 ms", "class: insufficient-evidence", "no arrivals made this tail",
+          "next measurement: replay at the arrival times of real traffic", "500 of 500 samples used"]),
+        ("loadgen_trace_server.json.gz",
+         ["class: invalid-measurement", "loader slip p95", "this run's latencies are not those of the schedule"]),
+        ("loadgen_summary_tpuv3.txt",
+         ["read as: MLPerf LoadGen log", "requests 270,336 requests", "offered 320.1 1/s", "p99 96.61 ms",
+          "class: insufficient-evidence", "what the tail must hold (--sla p99=...)"]),
     ],
 )  # fmt: skip
 def test_what_people_read(file: str, lines: list[str], capfd: pytest.CaptureFixture[str]) -> None:
@@ -50,6 +58,16 @@ def test_the_json_of_a_timeline(capfd: pytest.CaptureFixture[str]) -> None:
     assert found["read"]["format"] == "torch.compile trace"
     [compiles] = [one for one in found["tables"] if one["id"] == "timeline.compiles"]
     assert compiles["columns"]["took, ms"][0] == 10283.4
+
+
+def test_a_log_tells_what_its_summary_was_held_to(capfd: pytest.CaptureFixture[str]) -> None:
+    files = [str(SAMPLES / f"loadgen_{kind}_tpuv3.txt") for kind in ("summary", "detail")]
+    found = json.loads(output(capfd, *files, "--json"))["files"]
+    assert [one["classes"][0]["class"] for one in found] == ["healthy", "insufficient-evidence"]
+    assert found[0]["classes"][0]["evidence"][0].startswith("the latency that the run itself was held to is met")
+    held = json.loads(output(capfd, files[0], "--sla", "p99=90ms", "--json"))
+    assert held["classes"][0]["evidence"] == ["p99 is 96.6 ms; the SLA is 90 ms"]
+    assert {one["id"]: one["value"] for one in held["tail"]}["summary.latency.p99"] == 96.614936
 
 
 def test_several_files_each_with_its_own_answer(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import math
 from pathlib import Path
 
 import numpy as np
@@ -11,16 +12,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from spans_kit import SAMPLES, unpacked
 
+from trimtab.domain.events import ERROR_KINDS
+from trimtab.domain.imported import DURATIONS, Imported, ReadReport
 from trimtab.domain.noun import NEVER
 from trimtab.domain.spans import SPAN_COLUMNS, SPAN_KINDS, Spans
+from trimtab.domain.summary import Summary
 from trimtab.errors import DataError, TrimtabError
+from trimtab.evidence.summary.diagnose import diagnose as diagnose_summary
 from trimtab.readers import _file, formats
+from trimtab.readers._format import Held
 
 READABLE = {
     "kineto": "PyTorch profiler trace",
     "ort": "ONNX Runtime profile",
     "torch_trace": "torch.compile trace",
     "torch_2_13_recompiles": "torch.compile log",
+    "loadgen_trace": "MLPerf LoadGen trace",
+    "loadgen_detail": "MLPerf LoadGen log",
+    "loadgen_summary": "MLPerf LoadGen log",
 }
 FILES = sorted(path for path in SAMPLES.iterdir() if path.name.startswith(tuple(READABLE)))
 
@@ -79,8 +88,38 @@ def test_a_folder_is_refused(tmp_path: Path) -> None:
         formats.find(tmp_path)
 
 
-def sound(spans: Spans) -> None:
-    """What holds of every timeline, whatever file it comes from."""
+def sound(held: Held) -> None:
+    """What holds of everything that is read, whatever file it comes from."""
+    {Spans: spans_sound, Imported: requests_sound, Summary: summary_sound}[type(held)](held)
+
+
+def requests_sound(held: Imported) -> None:
+    req, stages = held.trace.requests, held.stages
+    count = len(req)
+    assert count > 0
+    assert {len(column) for column in (*req.columns.values(), *stages.columns.values())} == {count}
+    assert np.all(np.diff(req["scheduled"]) >= 0)
+    assert req["scheduled"][0] == 0
+    done = req["done"] != NEVER
+    assert np.all(req["done"][done] >= req["scheduled"][done])
+    assert np.all((req["error"] >= 0) & (req["error"] < len(ERROR_KINDS)))
+    assert np.all((req["stream"] >= 0) & (req["stream"] < len(held.trace.streams)))
+    for name in DURATIONS:
+        assert np.all(stages[name] >= NEVER)
+
+
+def summary_sound(held: Summary) -> None:
+    assert held.points or held.layers
+    times = [ns for point in held.points for ns in (*point.latency.values(), *point.stages.values())]
+    assert all(0 <= ns <= 4 * 10**18 for ns in times)
+    assert all(layer.took >= NEVER for layer in held.layers)
+    rates = [rate for point in held.points for rate in (point.offered, point.achieved, point.clients, point.count)]
+    assert all(rate is None or (rate >= 0 and math.isfinite(rate)) for rate in rates)
+    read = ReadReport(file="f", sha256="", rows=1, used=1, columns={})
+    assert diagnose_summary(held, read).diagnosis.classes
+
+
+def spans_sound(spans: Spans) -> None:
     table, count = spans.table, len(spans.table)
     assert {name: column.dtype.name for name, column in table.columns.items()} == SPAN_COLUMNS
     assert {len(column) for column in table.columns.values()} == {count}
@@ -98,7 +137,6 @@ def test_what_is_read_is_sound(path: Path) -> None:
     known = formats.find(path)
     assert known is not None
     held, report = known.read(path, False)
-    assert isinstance(held, Spans)
     sound(held)
     assert report.rows >= report.used > 0
 
@@ -141,6 +179,5 @@ def test_no_bytes_break_a_reader(
             held, report = known.read(broken, False)
         except TrimtabError:
             return
-    assert isinstance(held, Spans)
     sound(held)
     assert report.rows >= report.used > 0

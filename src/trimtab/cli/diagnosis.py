@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from trimtab.loop.tables import Answer
 
 
+GROUPED = ("timeline", "summary")
+"""Stages whose figures are printed by group, and whose tables are."""
+
+
 def show(answers: Sequence[Answer], *, as_json: bool) -> None:
     """The answers for people, or as JSON: that of one file, or a list of them under ``files``."""
     if as_json:
@@ -34,11 +38,11 @@ def show(answers: Sequence[Answer], *, as_json: bool) -> None:
 
 
 def _body(answer: Answer) -> dict[str, Any]:
-    """The diagnosis' own keys, the figures, how the file was read; of a timeline its tables, too."""
+    """The diagnosis' own keys, the figures, how the file was read; of a timeline or a summary its tables, too."""
     found = answer.diagnosis
     body = {"classes": found.classes, "missing": found.missing, "next_measurement": found.next_measurement}
     body |= {"failures": found.failures, "tail": answer.tail.figures}
-    body |= {"tables": answer.tail.series} if answer.tail.stage == "timeline" else {}
+    body |= {"tables": answer.tail.series} if answer.tail.stage in GROUPED else {}
     return body | {"read": answer.read} | ({} if answer.baseline is None else {"baseline": answer.baseline})
 
 
@@ -47,7 +51,7 @@ def _answer(answer: Answer, console: Console) -> None:
     console.print(Text("read as: ", style="bold"), plain(answer.read.format), "\n", sep="")
     if found.failures:
         console.print(Text("failures: ", style="bold"), plain(found.failures), "\n", sep="")
-    if answer.tail.stage == "timeline":
+    if answer.tail.stage in GROUPED:
         timeline.show(answer.tail, console)
     else:
         _tail(answer, console)

@@ -1,4 +1,4 @@
-"""What ``trimtab diagnose`` prints of a timeline: its figures by group, then its tables."""
+"""What ``trimtab diagnose`` prints of a timeline or a summary: its figures by group, then its tables."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ HEADINGS = {
     "precision": "types in which operators compute, shares of time",
     "compiles": "compiles",
     "runs": "runs of the network",
+    "load": "the load",
+    "latency": "latencies, as the tool added them up",
 }
 LONGEST = 60
 

@@ -86,12 +86,14 @@ class ReadReport(Noun, frozen=True, kw_only=True):
 class Imported(msgspec.Struct, frozen=True, kw_only=True):
     """A trace of Source ``imported``, the stages of its requests, and words by name (the value of most rows).
 
-    ``origin`` = the time of the first start, ns since 1970; None = a clock without a known zero."""
+    ``origin`` = the time of the first start, ns since 1970; None = a clock without a known zero. ``paced`` False = the
+    tool says that it sent a request when the one before had ended, or all at once: no arrivals made this tail."""
 
     trace: Trace
     stages: Table
     texts: dict[str, str] = {}
     origin: Ns | None = None
+    paced: bool = True
 
 
 def imported_trace(

@@ -7,12 +7,14 @@ from pathlib import Path
 
 from trimtab.domain.imported import Imported, ReadReport
 from trimtab.domain.spans import Spans
+from trimtab.domain.summary import Summary
 from trimtab.errors import UsageError
 from trimtab.evidence.imported.diagnose import diagnose as diagnose_requests
+from trimtab.evidence.summary.diagnose import diagnose as diagnose_summary
 from trimtab.evidence.timeline.diagnose import diagnose as diagnose_spans
 from trimtab.loop.tables import Answer, Log, Said, answer, diagnose_table
 from trimtab.readers import formats
-from trimtab.readers._format import Format
+from trimtab.readers._format import Format, Held
 
 
 def diagnose_files(
@@ -34,17 +36,22 @@ def diagnose_files(
     said = Said.parse(columns, facts, sla)
     held = [None if kind is None else kind.read(file, strict) for file, kind in zip(files, kinds, strict=True)]
     logs = [Log(read.file, spans) for spans, read in filter(None, held) if isinstance(spans, Spans) and spans.compiles]
+    summaries = [one[0] for one in held if one is not None and isinstance(one[0], Summary)]
     return tuple(
-        _known(one, said)
+        _known(one, said, summaries)
         if one is not None
         else diagnose_table(file, baseline=baseline, columns=columns, facts=facts, sla=sla, strict=strict, logs=logs)
         for file, one in zip(files, held, strict=True)
     )
 
 
-def _known(held: tuple[Spans | Imported, ReadReport], said: Said) -> Answer:
-    """The answer for a file that is no table."""
+def _known(held: tuple[Held, ReadReport], said: Said, summaries: Sequence[Summary]) -> Answer:
+    """The answer for a file that is no table; ``summaries`` are those of all files."""
     given, read = held
+    if isinstance(given, Summary):
+        others = [one for one in summaries if one is not given]
+        added = diagnose_summary(given, read, others=others, sla=said.sla, texts=said.texts)
+        return answer(added.diagnosis, added.found, read, None, added.notes)
     if isinstance(given, Imported):
         requests = diagnose_requests(given, read, sla=said.sla, numbers=said.numbers, texts=said.texts)
         return answer(requests.diagnosis, requests.tail, read, None, requests.notes)

@@ -8,8 +8,10 @@ from typing import NamedTuple
 
 from trimtab.domain.imported import Imported, ReadReport
 from trimtab.domain.spans import Spans
+from trimtab.domain.summary import Summary
 
-Read = Callable[[Path, bool], tuple[Spans | Imported, ReadReport]]
+Held = Spans | Imported | Summary
+Read = Callable[[Path, bool], tuple[Held, ReadReport]]
 """(path, strict) -> what the file holds and how it was read. DataError for a file that cannot be used."""
 
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from trimtab.errors import DataError
-from trimtab.readers import chrome, kineto, ort_profile, torch_logs, torch_trace
+from trimtab.readers import chrome, kineto, loadgen, loadgen_trace, ort_profile, torch_logs, torch_trace
 from trimtab.readers._file import first_bytes, require_file
 from trimtab.readers._format import Format
 from trimtab.readers._table import is_table
 
 FORMATS: tuple[Format, ...] = (
+    loadgen_trace.FORMAT,
+    loadgen.FORMAT,
     ort_profile.FORMAT,
     kineto.FORMAT,
     chrome.FORMAT,

@@ -59,7 +59,14 @@ def _stages(given: Calls) -> Gate:
 
 
 def _closed_loop(table: Imported, given: Calls) -> Gate:
-    """Requests that each begin when the one before has ended wait for the system: their arrivals are not traffic."""
+    """Requests that each begin when the one before has ended wait for the system: their arrivals are not traffic.
+
+    Where the tool itself says so, there is no tail to explain: nothing of what it recorded is one that arrivals make.
+    """
+    fix = "replay at the arrival times of real traffic"
+    if not table.paced:
+        text = "the tool sent each request when the one before had ended, or all at once: no arrivals made this tail"
+        return Gate("closed-loop", False, text, (), fix)
     text = "requests arrive whether or not the one before has ended"
     if given.latency.size < 3 or given.overlap or np.any(table.trace.requests["enqueued"] != NEVER):
         return Gate("closed-loop", True, text, ())
@@ -69,4 +76,4 @@ def _closed_loop(table: Imported, given: Calls) -> Gate:
     if near < BACK_TO_BACK:
         return Gate("closed-loop", True, text, ())
     text = f"{percent(near)} of the requests begin when the one before ends: no queue can show"
-    return Gate("closed-loop", False, text, (), "replay at the arrival times of real traffic", decides=False)
+    return Gate("closed-loop", False, text, (), fix, decides=False)

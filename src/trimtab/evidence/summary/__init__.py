@@ -1,0 +1,1 @@
+"""PURE: what a summary of another tool proves: percentiles and means that are added up already."""

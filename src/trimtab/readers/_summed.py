@@ -1,0 +1,47 @@
+"""Numbers of summaries as text: what is no number, or none that a time can be, is nothing."""
+
+from __future__ import annotations
+
+import math
+
+from trimtab.domain.noun import NEVER, Ns
+
+_LATEST_NS = 4e18
+_TYPES = {
+    "float64": ("fp64", "f64", "double"),
+    "float32": ("fp32", "f32", "float", "tf32"),
+    "bfloat16": ("bf16", "bfloat16"),
+    "float16": ("fp16", "f16", "half"),
+    "float8": ("fp8", "f8", "f8e4m3", "f8e5m2", "fp8e4m3", "fp8e5m2"),
+    "int8": ("int8", "i8"),
+    "uint8": ("uint8", "u8"),
+}
+_BY_WORD = {word: name for name, words in _TYPES.items() for word in words}
+
+
+def number(text: object) -> float | None:
+    """A finite number that is not negative; None for anything else."""
+    if isinstance(text, bool) or not isinstance(text, str | int | float):
+        return None
+    try:
+        value = float(text)
+    except (ValueError, OverflowError):
+        return None
+    return value if math.isfinite(value) and value >= 0 else None
+
+
+def duration(text: object, scale: float) -> Ns:
+    """``text`` times ``scale`` ns; NEVER for what is no time."""
+    value = number(text)
+    return NEVER if value is None or value * scale > _LATEST_NS else round(value * scale)
+
+
+def count(text: object) -> int | None:
+    """A whole number above 0."""
+    value = number(text)
+    return int(value) if value is not None and 1 <= value < 2**53 and value.is_integer() else None
+
+
+def type_name(word: str) -> str:
+    """The common name of a type to compute in, as a tool writes it; "" for any other word."""
+    return _BY_WORD.get(word.strip().lower(), "")
