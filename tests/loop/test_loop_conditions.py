@@ -26,8 +26,16 @@ KINDS = (
     "cold start",
     "drifted shapes",
     "later traffic",
+    "second trace",
 )
-TEXT = STUDY.replace("replays = 2", "replays = 1") + "".join(f'[[conditions]]\nkind = "{kind}"\n' for kind in KINDS)
+SECOND = """arrivals = { file = "second.csv", time = "s" }
+shapes = { dims = { width = "w" } }
+"""
+TEXT = (
+    STUDY.replace("replays = 2", "replays = 1")
+    + "".join(f'[[conditions]]\nkind = "{kind}"\n' for kind in KINDS)
+    + SECOND
+)
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +45,8 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> Context:
         pytest.skip("needs cores 0 and 1")
     folder = tmp_path_factory.mktemp("conditions")
     path, out = write_study(folder, TEXT, requests=2500), folder / "packet"
+    rows = [f"{0.01 * i:.2f},{1 + i % 7}" for i in range(800)]
+    (folder / "second.csv").write_text("\n".join(["s,w", *rows]) + "\n")
     run_until(path, "compile", out=out, budget=None, fresh=False, progress=Silent())
     ctx = Context(study=load_study(path), folder=folder, packet=Packet(out), budget_s=60.0, progress=Silent())
     plans = [ctx.study.baseline]
@@ -88,6 +98,14 @@ def test_a_cold_start_warms_nothing_and_later_traffic_ends_the_trace(packet: Pat
         assert run(packet, label).run.start_state != run(packet, "held-out").run.start_state
     assert "nothing is warmed" in run(packet, "cold-start").run.start_state
     assert "computes on core 1" in run(packet, "cpu-neighbour").run.start_state
+
+
+def test_a_second_trace_is_served_from_its_start_at_the_rate_of_the_study(packet: Path) -> None:
+    held, second = run(packet, "held-out"), run(packet, "second-trace")
+    n = len(held.requests)
+    assert second.requests["dim.width"].tolist() == [1 + i % 7 for i in range(n)]
+    assert np.diff(second.requests["scheduled"]).tolist() == [4_000_000] * (n - 1)
+    assert f"{n} requests of a second trace, second.csv, sha256 " in second.run.start_state
 
 
 def test_runs_under_a_condition_are_not_taken_for_runs_as_recorded(packet: Path) -> None:

@@ -170,6 +170,11 @@ SENTENCES: dict[str, tuple[Case, str]] = {
         "Hold: p95 on held-out is undecided. The move was: run the 8 shapes with the costliest first runs once at "
         "start.",
     ),
+    "hold, a condition fails": (
+        case(cell("primary", "pass", baseline=None), but(FAILED, condition="cold start")),
+        "Hold: p99 on held-out (cold start) got worse than allowed. The move was: run the 8 shapes with the costliest "
+        "first runs once at start.",
+    ),
     "rollback": (
         case(cell("primary", "pass", candidate=float("inf"), change=float("inf")), FAILED, running=True),
         "Roll back to plan today: p99 on held-out failed on what is running. On held-out, p95 went from 412 ms to "
@@ -225,7 +230,8 @@ def test_a_verdict_names_scope_gaps_and_risks() -> None:
                 GUARD,
                 cell("informative", "fail", part="stream c1", change=0.2),
                 cell("informative", "inconclusive", "p50"),
-                cell("informative", "not-run", condition="cold start"),
+                cell("informative", "not-run", condition="cold start", note="not asked for"),
+                cell("informative", "not-run", condition="one core less", note="there is one worker"),
             ),
             signoff=SignOff(require=("runtime",)),
             scope=("openvino 2026.3.0",),
@@ -241,7 +247,7 @@ def test_a_verdict_names_scope_gaps_and_risks() -> None:
         "executed precision: bf16 75 %, f32 25 %",
         "trimtab's own queue and workers: no remote server was driven",
     )
-    assert verdict.not_covered == ("cold start", "widths above 1200")
+    assert verdict.not_covered == ("cold start", "one core less (there is one worker)", "widths above 1200")
     assert verdict.risks == (
         "Shapes that are not on the list stay cold.",
         "The bound of 60 ms is still missed.",

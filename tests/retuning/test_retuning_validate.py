@@ -276,6 +276,49 @@ def test_a_further_condition_is_informative() -> None:
     assert sum(c.status == "not-run" for c in matrix.cells) == len(CONDITIONS) - 2
 
 
+COLD = Guard(metric="p95", margin=0.1, condition="cold start")
+
+
+def under(scale: float, *guards: Guard, n: int = N, refused: dict[str, str] | None = None) -> Matrix:
+    """A gain as recorded, and a cold start of ``n`` requests in which the candidate is ``scale`` times as slow."""
+    pairs = [arms(0.7)] + ([arms(scale, n=n, condition="cold start")] if scale else [])
+    return validate(P95, guards, pairs, {"held-out": np.arange(N)}, seed=4, resamples=300, refused=refused)
+
+
+@pytest.mark.parametrize(("scale", "status"), [(1.0, "pass"), (1.3, "fail"), (1.1, "inconclusive")])
+def test_a_guard_is_decided_under_the_condition_that_it_names(scale: float, status: str) -> None:
+    matrix = under(scale, COLD)
+    cell = the(matrix, "guard/cold-start/held-out/p95")
+    assert (cell.status, cell.condition, cell.samples) == (status, "cold start", N)
+    assert matrix.primary is not None
+    assert matrix.primary.status == "pass"
+    assert "informative/cold-start/held-out/p95" not in [each.id for each in matrix.cells]
+
+
+def test_a_condition_is_judged_on_all_of_its_own_requests() -> None:
+    assert the(under(1.0, COLD, n=1000), "guard/cold-start/held-out/p95").samples == 1000
+
+
+@pytest.mark.parametrize(
+    ("refused", "why"), [({}, "not asked for"), ({"cold start": "it cannot be cold here"}, "it cannot be cold here")]
+)
+def test_a_guard_whose_condition_was_not_replayed_is_not_run(refused: dict[str, str], why: str) -> None:
+    matrix = under(0.0, COLD, refused=refused)
+    cells = [the(matrix, f"{role}/cold-start/held-out/p95") for role in ("guard", "informative")]
+    assert [(cell.status, cell.note) for cell in cells] == [("not-run", why)] * 2
+    assert cells[0].margin == 0.1
+    assert the(matrix, "informative/higher-load/held-out/p95").note == "not asked for"
+
+
+def test_a_goodput_margin_of_the_same_condition_comes_first() -> None:
+    lost = Arms("cold start", arm(0, 1.0), losing(50).candidate)
+    normal, cold = guard("goodput", 0.001), replace(guard("goodput", 0.05), condition="cold start")
+    slices = {"held-out": np.arange(N)}
+    for guards, margin in (((COLD, normal), 0.001), ((COLD, normal, cold), 0.05)):
+        matrix = validate(P95, guards, [arms(0.7), lost], slices, seed=4, resamples=300)
+        assert the(matrix, "guard/cold-start/held-out/p95").margin == margin
+
+
 @pytest.mark.parametrize(
     ("before", "after", "status", "note"),
     [
@@ -305,6 +348,7 @@ def test_without_a_candidate_nothing_is_compared() -> None:
         ("guard", "inconclusive", "no candidate was replayed"),
     ]
     assert [c.condition for c in matrix.cells[2:]] == list(CONDITIONS)
+    assert {c.note for c in matrix.cells[2:]} == {"no candidate was replayed"}
 
 
 def test_an_unknown_metric_is_an_error() -> None:

@@ -144,6 +144,39 @@ def test_an_empty_file_lacks_every_required_part() -> None:
             '[[guards]]\nmetric = "p99"\nmargin = 0.1\nslice = "early"\n[sla]',
             "guards[0].slice: slice 'early' ends before the held-out traffic begins, so its guard can never be decided",
         ),
+        (
+            "[sla]",
+            '[[guards]]\nmetric = "p99"\nmargin = 0.1\ncondition = "cold strat"\n'
+            '[[conditions]]\nkind = "cold start"\n[sla]',
+            "guards[0].condition: there is no condition 'cold strat' in [[conditions]]",
+        ),
+        (
+            "[sla]",
+            '[[guards]]\nmetric = "p99"\nmargin = 0.1\ncondition = "cold start"\nslice = "late"\n'
+            '[[workload.slices]]\nname = "late"\nstart = 0.5\n[[conditions]]\nkind = "cold start"\n[sla]',
+            "guards[0].slice: under 'cold start' a guard is decided on all held-out traffic, not on 'late'",
+        ),
+        (
+            "[sla]",
+            '[[conditions]]\nkind = "cold start"\n' * 2 + "[sla]",
+            "conditions: 'cold start' is listed twice",
+        ),
+        (
+            "[sla]",
+            '[[conditions]]\nkind = "second trace"\n[sla]',
+            "conditions[0].arrivals: a second trace needs its own",
+        ),
+        (
+            "[sla]",
+            '[[conditions]]\nkind = "second trace"\narrivals = { file = "b.csv", time = "t" }\n'
+            "shapes = { dims = {} }\n[sla]",
+            "conditions[0].shapes.dims.width: no column gives the dim 'width'",
+        ),
+        (
+            "[sla]",
+            '[[conditions]]\nkind = "cold start"\narrivals = { file = "b.csv", time = "t" }\n[sla]',
+            "conditions[0].arrivals: 'cold start' has no traffic of its own",
+        ),
         ("[sla]", '[budget]\ntime = "soon"\n[sla]', "budget.time: 'soon' is not a length of time"),
         ('"Receipt lines"', '"../lines"', "name: '../lines' cannot be the name of a folder"),
         ('"Receipt lines"', '""', "name: '' cannot be the name of a folder"),

@@ -22,6 +22,7 @@ Count = Annotated[int, Meta(ge=1)]
 DType = Literal["f32", "f16", "i64", "i32", "u8", "bool"]
 TimeUnit = Literal["s", "ms", "us", "ns", "iso"]
 Metric = Literal["p50", "p95", "p99", "goodput"]
+EntryChange = Literal["add", "drop"]
 QualityMetric = Literal[
     "argmax-agreement", "max-error", "cosine", "neighbour-agreement", "agreement-function", "error-function"
 ]
@@ -185,12 +186,19 @@ class QualitySpec(Noun, frozen=True, kw_only=True):
 
 
 class Space(Noun, frozen=True, kw_only=True):
-    """Which candidates retune may enumerate besides ``candidates``: bucket counts, warm lists, batch policies, other
-    backends, graph-optimisation levels (how far operators are fused), precisions."""
+    """Which candidates retune may enumerate besides ``candidates``: bucket counts, one entry added to the baseline's or
+    dropped from them, warm lists, batch policies, orders, admission bounds, placements, ``workers`` (pairs: workers,
+    threads of each), other backends, graph-optimisation levels (how far operators are fused), precisions. "No change",
+    and the baseline unfused and run eagerly where its backend can, are always among them."""
 
     buckets: tuple[int, ...] = ()
+    entries: tuple[EntryChange, ...] = ()
     warm_shapes: tuple[int, ...] = ()
     batches: tuple[BatchPolicy, ...] = ()
+    orders: tuple[str, ...] = ()
+    admit: tuple[Count, ...] = ()
+    placements: tuple[str, ...] = ()
+    workers: tuple[tuple[Count, Count], ...] = ()
     backends: tuple[str, ...] = ()
     optimisations: tuple[Optimisation, ...] = ()
     precisions: tuple[Precision, ...] = ()
@@ -198,11 +206,13 @@ class Space(Noun, frozen=True, kw_only=True):
 
 
 class Guard(Noun, frozen=True, kw_only=True):
-    """A cell that must not get worse by more than ``margin`` (a share of the baseline)."""
+    """A cell that must not get worse by more than ``margin`` (a share of the baseline). It is decided on traffic as
+    recorded ("normal"), or under one of the study's conditions, named by its kind."""
 
     metric: Metric
     margin: Positive
     slice: str = "held-out"
+    condition: str = "normal"
 
 
 ConditionKind = Literal[
@@ -213,17 +223,22 @@ ConditionKind = Literal[
     "cold start",
     "drifted shapes",
     "later traffic",
+    "second trace",
 ]
 
 
 class Condition(Noun, frozen=True, kw_only=True):
     """What both plans must also be replayed under. ``factor`` = how much denser the arrivals of "higher load" are.
+    ``arrivals`` and ``shapes`` say where the requests of "second trace" are: as many as the held-out slice has, from
+    its start, at the study's rate, with the study's payloads.
 
     Each costs as many replays as the held-out slice itself.
     """
 
     kind: ConditionKind
     factor: Annotated[float, Meta(gt=1)] = 1.2
+    arrivals: ArrivalSource | None = None
+    shapes: ShapeSource | None = None
 
 
 class Seeds(Noun, frozen=True, kw_only=True):

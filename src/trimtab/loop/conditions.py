@@ -19,9 +19,13 @@ from trimtab.domain.workload import Slice, Workload
 from trimtab.loop import runs
 from trimtab.loop.context import Context
 from trimtab.loop.runs import AS_RECORDED, Setting
+from trimtab.readers.traffic import read_workload
 from trimtab.retuning import arms
 from trimtab.runtime.neighbour import neighbours
+from trimtab.store.codec import workload_digest
 
+FEWEST_REQUESTS = 200
+"""A second trace with fewer requests says nothing about a tail."""
 UPPER_HALF = 0.5
 """Drifted shapes are drawn from the requests whose first dim lies above this quantile."""
 
@@ -125,6 +129,32 @@ def _later_traffic(ctx: Context, condition: Condition) -> Applied:
     return Applied(later, Setting("the end of the trace"))
 
 
+def _second_trace(ctx: Context, condition: Condition) -> Applied:
+    part, second = ctx.slice(arms.HELD_OUT), second_trace(ctx, condition)
+    files = " and ".join(source.name for source in second.provenance.files)
+    if len(second) < FEWEST_REQUESTS:
+        return Applied(part, refusal=f"{files} holds {len(second)} requests, {FEWEST_REQUESTS} are the least")
+    name = f"{len(second)} requests of a second trace, {files}, sha256 {workload_digest(second)[:12]}"
+    return Applied(part, Setting(name, lambda _: second))
+
+
+def second_trace(ctx: Context, condition: Condition) -> Workload:
+    """As many requests as the held-out slice has, from the start of the condition's own files; DataError as for the
+    study's own traffic."""
+    study, held_out = ctx.study, ctx.slice(arms.HELD_OUT)
+    if condition.arrivals is None or condition.shapes is None:
+        raise ValueError("a second trace needs arrivals and shapes; the study's rules see to it")
+    spec = replace(
+        study.workload,
+        arrivals=condition.arrivals,
+        shapes=condition.shapes,
+        skip=0,
+        limit=held_out.stop - held_out.start,
+        slices=(),
+    )
+    return replace(read_workload(replace(study, workload=spec), ctx.folder), slices=())
+
+
 _APPLY: dict[ConditionKind, Callable[[Context, Condition], Applied]] = {
     "higher load": _higher_load,
     "one core less": _one_core_less,
@@ -133,4 +163,5 @@ _APPLY: dict[ConditionKind, Callable[[Context, Condition], Applied]] = {
     "cold start": _cold_start,
     "drifted shapes": _drifted_shapes,
     "later traffic": _later_traffic,
+    "second trace": _second_trace,
 }

@@ -45,6 +45,8 @@ def input_files(ctx: Context) -> dict[str, str]:
     """Digests of everything that a study reads beside itself."""
     spec = ctx.study.workload
     names = [spec.arrivals.file, spec.shapes.file, spec.payload.bank]
+    for condition in ctx.study.conditions:
+        names += [source.file for source in (condition.arrivals, condition.shapes) if source is not None]
     paths = {name: ctx.folder / name for name in names if name}
     function = quality_function(ctx.study, ctx.folder)
     if function is not None:

@@ -42,7 +42,8 @@ def matrix_of(ctx: Context, move: Move, replays: Replays) -> matrix.Matrix:
     study = ctx.study
     rows = arms.slice_rows(ctx.workload, ctx.slice(HELD_OUT))
     pairs = [_arms(replays), *_conditions(ctx, move)] if replays else []
-    return matrix.validate(study.sla, study.guards, pairs, rows, study.seeds.bootstrap)
+    refused = conditions.refused(ctx)
+    return matrix.validate(study.sla, study.guards, pairs, rows, study.seeds.bootstrap, refused=refused)
 
 
 def _conditions(ctx: Context, move: Move) -> list[arms.Arms]:

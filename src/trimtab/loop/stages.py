@@ -20,7 +20,7 @@ from trimtab.errors import ModelError
 from trimtab.evidence import compile as compiled
 from trimtab.evidence import latency, traffic
 from trimtab.evidence.classify import diagnose
-from trimtab.loop import adapting, analysing, compiling, judging, memory, quality, runs, tuning
+from trimtab.loop import adapting, analysing, compiling, conditions, judging, memory, quality, runs, tuning
 from trimtab.loop import envelope as envelope_words
 from trimtab.loop.context import TUNE, Context
 from trimtab.loop.freshness import input_files
@@ -46,6 +46,7 @@ def workload(ctx: Context) -> Findings:
     whole = read_workload(ctx.study, ctx.folder)
     taken = msgspec.structs.replace(whole, slices=cut(whole, ctx.schedule))
     ctx.keep(ctx.packet.write_workload(taken))
+    conditions.refused(ctx)  # a second trace that cannot be read stops the study now, not after its replays
     return traffic.describe(taken)
 
 

@@ -15,7 +15,7 @@ from trimtab.evidence.stats.bootstrap import Comparison
 from trimtab.evidence.stats.floor import Floor
 from trimtab.evidence.stats.quantiles import Floats, effective_samples, needed_effective, requests_needed
 from trimtab.retuning import _metric as metric
-from trimtab.retuning.arms import Arms
+from trimtab.retuning.arms import AS_RECORDED, HELD_OUT, Arms
 
 _HOPELESS = 100  # times the requests at hand: beyond that, no number is worth printing
 _POWER = 0.95  # of the interval; the floor must come out below the margin, too, and both together in 80 % at least
@@ -147,7 +147,7 @@ class Bench:
 
     def weigh(self, arms: Arms, part: str, name: str, resamples: int) -> Weighed:
         """Compare both arms on one slice by one metric."""
-        problem, rows = self._problem(arms, part), self.slices.get(part)
+        problem, rows = self._problem(arms, part), self._rows(arms, part)
         if problem or rows is None:
             empty = Floor(None, (), 0, "relative", problem)
             judged = metric.Judged(name, metric.nothing(problem))
@@ -170,9 +170,15 @@ class Bench:
             problem="",
         )
 
+    def _rows(self, arms: Arms, part: str) -> NDArray[np.int64] | None:
+        """Slices are positions within the arrivals as recorded; another condition may have others, all held out."""
+        if arms.condition == AS_RECORDED or not arms.baseline:
+            return self.slices.get(part)
+        return np.arange(len(arms.baseline[0])) if part == HELD_OUT else None
+
     def _problem(self, arms: Arms, part: str) -> str:
         """Why there is nothing to compare; empty = there is."""
-        rows = self.slices.get(part)
+        rows = self._rows(arms, part)
         lengths = {len(replay) for replay in (*arms.baseline, *arms.candidate)}
         tests = {
             arms.refusal: bool(arms.refusal),

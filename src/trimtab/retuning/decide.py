@@ -40,6 +40,8 @@ from trimtab.domain.verdict import (
 )
 from trimtab.retuning import _metric as metric
 from trimtab.retuning._change import NO_CHANGE
+from trimtab.retuning.arms import AS_RECORDED
+from trimtab.retuning.validate import NOT_ASKED, NOTHING_REPLAYED
 
 OWN_QUEUE = "trimtab's own queue and workers: no remote server was driven"
 UNTOUCHED = (NO_CHANGE, "warm", "order", "placement", "workers")
@@ -221,10 +223,14 @@ def _open(case: Case) -> str:
 
 
 def _names(cells: Sequence[MatrixCell]) -> str:
-    words = [f"{cell.metric} on {cell.slice}" for cell in cells]
+    words = [f"{cell.metric} on {cell.slice}{_under(cell)}" for cell in cells]
     if len(words) > 3:
         return f"{', '.join(words[:2])} and {len(words) - 2} more"
     return _and(words)
+
+
+def _under(cell: MatrixCell) -> str:
+    return "" if cell.condition == AS_RECORDED else f" ({cell.condition})"
 
 
 def _and(words: Sequence[str]) -> str:
@@ -239,9 +245,11 @@ def _conditions(case: Case) -> tuple[str, ...]:
 
 
 def _not_run(case: Case) -> tuple[str, ...]:
+    """Conditions that nothing was served under; where they were asked for, with the reason why not."""
     ran = _conditions(case)
-    found = dict.fromkeys(cell.condition for cell in case.cells if cell.status == "not-run")
-    return tuple(condition for condition in found if condition not in ran)
+    found = {cell.condition: cell.note for cell in case.cells if cell.status == "not-run"}
+    usual = ("", NOT_ASKED, NOTHING_REPLAYED)
+    return tuple(name if why in usual else f"{name} ({why})" for name, why in found.items() if name not in ran)
 
 
 def _covered(case: Case) -> tuple[str, ...]:

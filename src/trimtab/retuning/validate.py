@@ -25,6 +25,10 @@ than the floor, or worse than it: what is clearly better is not worse, what is c
 percentile that rests on too few effective samples of the candidate (all its replays together; a tail that is seen too
 thinly looks too short, and only on the candidate's side does that flatter it).
 
+*Conditions.* The primary cell and every guard that names none are decided on the traffic as recorded; a guard that
+names a condition is decided under it, on all requests of its replays. What was not replayed is a cell, too, with the
+reason: a guard of that kind is not run, which is never a pass.
+
 Limits. Replays share their arrivals: a verdict holds for such traffic, not for all traffic. Informative cells are many
 and uncorrected: one in twenty of them may stray.
 """
@@ -32,7 +36,7 @@ and uncorrected: one in twenty of them may stray.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
 
@@ -53,6 +57,9 @@ ALPHA = 0.025
 
 GOODPUT_MARGIN = 0.01
 """How much goodput, as a share of the baseline's, a guard forgives where the study declares no margin of goodput."""
+
+NOT_ASKED, NOTHING_REPLAYED = "not asked for", "no candidate was replayed"
+"""Why a condition has no replays, where it is not that it could not be applied."""
 
 _QUICK = 400
 _WIDENED = " (widened by the floor: few effective samples)"
@@ -81,35 +88,48 @@ def validate(
     seed: int,
     *,
     resamples: int = 1000,
+    refused: Mapping[str, str] | None = None,
 ) -> Matrix:
-    """The matrix. The first of ``arms`` decides; further conditions are informative.
+    """The matrix. The first of ``arms`` decides, and each guard under the condition that it names; the rest informs.
 
-    ``slices`` maps names to positions within the replayed arrivals and holds ``held-out``.
+    ``slices`` maps names to positions within the replayed arrivals and holds ``held-out``. ``refused``: conditions that
+    were asked for and could not be applied, with the reason.
     """
     bench = Bench(sla, slices, seed)
-    main = arms[0] if arms else Arms(AS_RECORDED, (), (), refusal="no candidate was replayed")
+    main = arms[0] if arms else Arms(AS_RECORDED, (), (), refusal=NOTHING_REPLAYED)
+    pairs = {arm.condition: arm for arm in (main, *arms)}
 
     @cache  # guards often ask again what the primary cell asked
-    def weigh(part: str, name: str) -> Weighed:
-        return bench.weigh(main, part, name, resamples)
+    def weigh(condition: str, part: str, name: str) -> Weighed:
+        return bench.weigh(pairs[condition], part, name, resamples)
 
-    cells = [_primary(weigh(HELD_OUT, sla.metric))]
-    weighed = [(guard, weigh(guard.slice, guard.metric)) for guard in guards]
+    def missing(condition: str) -> str:
+        return (refused or {}).get(condition, NOT_ASKED) if arms else NOTHING_REPLAYED
+
+    cells = [_primary(weigh(main.condition, HELD_OUT, sla.metric))]
+    replayed = [guard for guard in guards if guard.condition in pairs]
+    weighed = [(guard, weigh(guard.condition, guard.slice, guard.metric)) for guard in replayed]
     cells += _guards([_on_goodput(guard, each, guards) for guard, each in weighed])
-    if not arms:
-        return Matrix((*cells, *[_not_run(condition, sla.metric) for condition in CONDITIONS]))
-    taken = {(cell.slice, cell.metric) for cell in cells} | {(g.slice, g.metric) for g in guards}
-    for name in metric.METRICS:
-        if (HELD_OUT, name) not in taken:
-            cells.append(_informative(bench.weigh(main, HELD_OUT, name, _QUICK)))
-    for part in slices:
-        if (part, sla.metric) not in taken:
-            cells.append(_informative(bench.weigh(main, part, sla.metric, _QUICK)))
-    cells.append(_memory(main))
-    cells += [_informative(bench.weigh(other, HELD_OUT, sla.metric, _QUICK)) for other in arms[1:]]
+    cells += [_guard_not_run(guard, missing(guard.condition)) for guard in guards if guard.condition not in pairs]
+    told = {(cell.condition, cell.slice, cell.metric) for cell in cells}
+    told |= {(guard.condition, guard.slice, guard.metric) for guard in guards}
+    cells += [_informative(bench.weigh(*about, _QUICK)) for about in _further(sla, arms, slices, told)]
+    cells += [_memory(main)] if arms else []
     ran = {arm.condition for arm in arms}
-    cells += [_not_run(condition, sla.metric) for condition in CONDITIONS if condition not in ran]
+    cells += [_not_run(condition, sla.metric, missing(condition)) for condition in CONDITIONS if condition not in ran]
     return Matrix(tuple(cells))
+
+
+def _further(
+    sla: Sla, arms: Sequence[Arms], slices: Mapping[str, NDArray[np.int64]], told: Set[tuple[str, str, str]]
+) -> Iterator[tuple[Arms, str, str]]:
+    """What informs beside the cells that decide: every metric, every slice, every further condition."""
+    for main in arms[:1]:
+        about = [(HELD_OUT, name) for name in metric.METRICS] + [(part, sla.metric) for part in slices]
+        yield from ((main, *each) for each in dict.fromkeys(about) if (main.condition, *each) not in told)
+    for other in arms[1:]:
+        if (other.condition, HELD_OUT, sla.metric) not in told:
+            yield other, HELD_OUT, sla.metric
 
 
 def _primary(weighed: Weighed) -> MatrixCell:
@@ -129,8 +149,9 @@ def _on_goodput(guard: Guard, weighed: Weighed, guards: Sequence[Guard]) -> tupl
     """A guard that is judged on goodput instead of its own metric gets a margin of goodput, and says whose."""
     if weighed.judged.metric == guard.metric:
         return guard, weighed
-    declared = {each.slice: each.margin for each in guards if each.metric == "goodput"}
-    margin = declared.get(guard.slice, declared.get(HELD_OUT))
+    declared = {(each.condition, each.slice): each.margin for each in guards if each.metric == "goodput"}
+    nearest = [(guard.condition, guard.slice), (guard.condition, HELD_OUT), (AS_RECORDED, HELD_OUT)]
+    margin = next((declared[about] for about in nearest if about in declared), None)
     whose = "the study's margin" if margin else "the default margin, a goodput guard in the study sets another"
     margin = margin or GOODPUT_MARGIN
     note = f"{weighed.judged.note}, within {margin * 100:.3g} % ({whose})"
@@ -218,7 +239,7 @@ def _memory(arms: Arms) -> MatrixCell:
     )
 
 
-def _not_run(condition: str, name: str) -> MatrixCell:
+def _not_run(condition: str, name: str, why: str) -> MatrixCell:
     return MatrixCell(
         id=f"informative/{condition}/{HELD_OUT}/{name}".replace(" ", "-"),
         slice=HELD_OUT,
@@ -226,5 +247,11 @@ def _not_run(condition: str, name: str) -> MatrixCell:
         metric=name,
         role="informative",
         status="not-run",
-        note="not run",
+        note=why,
     )
+
+
+def _guard_not_run(guard: Guard, why: str) -> MatrixCell:
+    cell = _not_run(guard.condition, guard.metric, why)
+    id_ = f"guard/{guard.condition}/{guard.slice}/{guard.metric}".replace(" ", "-")
+    return replace(cell, id=id_, slice=guard.slice, role="guard", margin=guard.margin)

@@ -10,6 +10,7 @@ from trimtab.domain.noun import BATCH, Dims
 from trimtab.domain.plan import Entry, Plan
 from trimtab.domain.study import SliceSpec, Study
 from trimtab.errors import StudyError
+from trimtab.store._conditions import condition_faults
 from trimtab.store._network import network_faults
 from trimtab.store._quality import quality_faults
 from trimtab.store._seconds import seconds
@@ -36,6 +37,7 @@ def rule_faults(study: Study) -> Iterator[Fault]:
     yield from _plan_ids(study)
     yield from _space(study)
     yield from _guards(study)
+    yield from condition_faults(study)
     yield from signoff_faults(study)
     yield from quality_faults(study.quality)
 
