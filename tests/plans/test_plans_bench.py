@@ -138,7 +138,7 @@ def test_a_plan_that_was_not_timed_in_every_visit_has_no_row_but_a_failure() -> 
 
 def test_the_page_shows_ratios_memory_quality_precision_and_failures() -> None:
     half = Choice("openvino", "bf16", "default", "dynamic")
-    lost = CompileFailure(plan="p", entry="any", kind="crash", message="it | died")
+    lost = CompileFailure(plan="p", entry="any", kind="crash", message="it |\ndied")
     visits = [
         visit(1, 5.0, 10.0, half, profiles=(profile(5.0, scratch=3 * MIB, precision="bf16"),)),
         visit(1, 10.0, 10.0, profiles=(), failures=(lost,)),
