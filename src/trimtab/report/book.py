@@ -10,6 +10,7 @@ from trimtab.domain.figure import Cell, Figure, Findings, Series
 from trimtab.domain.packet import Record
 from trimtab.domain.plan import Plan
 from trimtab.domain.verdict import ROLE_TITLES, MatrixCell
+from trimtab.report import words
 
 Values = dict[str, Cell]
 """One row of a series, by column."""
@@ -49,7 +50,7 @@ class Book:
 
     def headline(self, stage: str) -> str:
         found = self.found(stage)
-        return found.headline if found else ""
+        return words.typeset(found.headline) if found else ""
 
     @property
     def baseline(self) -> Plan:

@@ -170,10 +170,12 @@ def unlabelled(position: Spec) -> Spec:
 
 
 class Base(Noun, frozen=True, kw_only=True):
-    """What the charts of one stack share: the horizontal position, and whether this one carries its labels."""
+    """What the charts of one stack share: the horizontal position, what it means, and whether this one carries its
+    labels."""
 
     where: Spec
     last: bool
+    axis: Axis = ""
 
     @property
     def room(self) -> Mapping[str, int]:
@@ -188,13 +190,13 @@ Maker = Callable[[Base], Panel | None]
 """Makes one panel of a stack, or None where it has nothing to show."""
 
 
-def stack(makers: Sequence[Maker], where: Spec) -> tuple[Panel, ...]:
+def stack(makers: Sequence[Maker], where: Spec, axis: Axis = "") -> tuple[Panel, ...]:
     """The panels that can be made, under each other; only the lowest carries the labels of the shared axis."""
-    inner = Base(where=unlabelled(where), last=False)
+    inner = Base(where=unlabelled(where), last=False, axis=axis)
     made = [(maker, panel) for maker in makers if (panel := maker(inner)) is not None]
     if not made:
         return ()
-    lowest = made[-1][0](Base(where=where, last=True))
+    lowest = made[-1][0](Base(where=where, last=True, axis=axis))
     above = tuple(panel for _, panel in made[:-1])
     return (*above, lowest) if lowest is not None else above
 

@@ -13,6 +13,7 @@ from trimtab.report import words
 from trimtab.report.book import Book
 from trimtab.report.page import Page, Section
 from trimtab.report.sections import (
+    batching,
     candidates,
     compiled,
     envelope,
@@ -39,6 +40,7 @@ SECTIONS: tuple[Callable[[Book], Section | None], ...] = (
     latency.section,
     shapes.section,
     queue.section,
+    batching.section,
     compiled.section,
     quality.section,
     memory.section,

@@ -7,6 +7,7 @@ words, and nothing at all for what is not known (an en dash).
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 
 from trimtab.domain.figure import Figure, Interval
@@ -16,6 +17,7 @@ MINUS = "\u2212"
 NOTHING = "\u2013"
 SMALL = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 
+_HYPHEN = re.compile(r"(?<![\w.])-(?=\d)")
 _SHARE = ("share", "ratio", "fraction")
 _PLAIN = ("", "1", "count", "requests", "cores", "batches", "shapes", "entries", "runs", "windows", "workers")
 
@@ -83,8 +85,9 @@ def _percents(scaled: float, width: float | None) -> str:
 
 
 def _coarse(scaled: float, width: float | None) -> float:
-    """Per cents above 10 carry no decimals, above 1 at most one: nobody decides on more."""
-    natural = 5.0 if abs(scaled) >= 10 else 0.5 if abs(scaled) >= 1 else 0.05
+    """Per cents above 10 carry no decimals, above 1 at most one: nobody decides on more. Almost all is not all."""
+    almost_all = 99.5 <= abs(scaled) < 100
+    natural = 5.0 if abs(scaled) >= 10 and not almost_all else 0.5 if abs(scaled) >= 1 else 0.05
     return max(natural, width or 0.0)
 
 
@@ -175,6 +178,11 @@ def moment(iso: str) -> str:
     """``2026-11-30T10:00:00Z`` as a reader writes it, to the minute."""
     zone = "UTC" if iso.endswith(("Z", "+00:00")) else ""
     return f"{iso[:10]} {iso[11:16]} {zone}".strip()
+
+
+def typeset(sentence: str) -> str:
+    """A stored sentence with real minus signs."""
+    return _HYPHEN.sub(MINUS, sentence)
 
 
 def opened(sentence: str) -> str:

@@ -6,7 +6,7 @@ from functools import partial
 
 from trimtab.domain.figure import Series
 from trimtab.report import marks, words
-from trimtab.report.arms import scale
+from trimtab.report.arms import PERCENTILES, scale
 from trimtab.report.book import Book, each, length, real
 from trimtab.report.marks import Base
 from trimtab.report.page import Cell, Column, Fold, Grid, Line, Panel, Panels, Row, Spec
@@ -28,7 +28,8 @@ def panels(book: Book) -> tuple[Panel, ...]:
     title = "window of equal requests, simulated"
     ends = (0.5, len(data) + 0.5)
     where = marks.x("window", domain=ends, tickMinStep=1, tickCount=8, format="d", title=title)
-    return marks.stack((partial(_accuracy, data), partial(_gain, book, data)), where)
+    makers = (partial(_late, book, data), partial(_accuracy, data), partial(_gain, book, data))
+    return marks.stack(makers, where, "window")
 
 
 def _data(series: Series) -> list[Datum]:
@@ -39,16 +40,37 @@ def _data(series: Series) -> list[Datum]:
     ]
 
 
+def _late(book: Book, data: list[Datum], base: Base) -> Panel | None:
+    """Share of requests above the bound as the plan is: p95 <= bound is the same as at most 5 % above it."""
+    points = [row for row in data if "static_misses" in row]
+    if not points:
+        return None
+    sla = book.record.study.sla
+    allowed = 1 - (sla.goodput if sla.metric == "goodput" else PERCENTILES[sla.metric])
+    high = marks.y("static_misses", domain=(0.0, max(allowed, *(row["static_misses"] for row in points)) * 1.15))
+    high = marks.shares(high)
+    last = len(data) + 0.5
+    label = {"window": last, "static_misses": allowed, "text": f"allowed {words.percent(allowed)}"}
+    tag = marks.words(dx=-4, dy=-8, align="right", color=colour("fail"))
+    layers = [
+        marks.layer(marks.bound(), [{"static_misses": allowed}], y=high),
+        marks.layer(tag, [label], x=base.where, y=high, text=marks.to("text")),
+        marks.layer(marks.line("static"), points, x=base.where, y=high),
+    ]
+    alt = "Share of requests slower than the bound, by window, simulated"
+    chart = marks.chart("adaptation-late", layers, base.height(96), alt, base.room, base.axis)
+    return Panel(label="Late requests", sub=f"slower than {words.number(sla.bound_ms)} ms, simulated", chart=chart)
+
+
 def _accuracy(data: list[Datum], base: Base) -> Panel | None:
     points = [row for row in data if "mapping_accuracy" in row]
     if not points:
         return None
     high = marks.shares(marks.y("mapping_accuracy", domain=(0.0, max(1.0, *(r["mapping_accuracy"] for r in points)))))
-    layers = [marks.layer(marks.line("adapted"), points, x=base.where, y=high)]
+    layers = [marks.layer(marks.line("static"), points, x=base.where, y=high)]
     alt = "Mapping accuracy of the static plan, by window, simulated"
-    chart = marks.chart("adaptation-accuracy", layers, base.height(110), alt, base.room)
-    lines = (Line(text="mapping accuracy", strong=True, swatch="line"), Line(text="of the plan as it is"))
-    return Panel(label="Accuracy", sub="simulated", chart=chart, lines=lines)
+    chart = marks.chart("adaptation-accuracy", layers, base.height(96), alt, base.room, base.axis)
+    return Panel(label="Mapping accuracy", sub="of the plan as it is, simulated", chart=chart)
 
 
 def _gain(book: Book, data: list[Datum], base: Base) -> Panel | None:
@@ -66,7 +88,7 @@ def _gain(book: Book, data: list[Datum], base: Base) -> Panel | None:
     layers = [marks.layer(marks.floor_band(), [width], x=base.where, x2=marks.to("end"), y=high, y2=marks.to("top"))]
     layers += [marks.layer(_LOOK[key], rows, x=base.where, y={**high, "field": key}) for key, rows in known.items()]
     alt = "Headroom and adaptation gain in p95, by window, simulated"
-    chart = marks.chart("adaptation-gain", layers, base.height(150), alt, base.room)
+    chart = marks.chart("adaptation-gain", layers, base.height(132), alt, base.room, base.axis)
     lines = tuple(line for key, line in _LINES.items() if key in known)
     below = sum("gain" not in row or row["gain"] < LOWEST for row in data)
     if below:
@@ -98,7 +120,8 @@ def scatter(book: Book) -> Panels | None:
     title = "mapping accuracy, simulated"
     where = marks.shares(marks.x("mapping_accuracy", domain=(xs.lo, xs.hi), tickCount=4, title=title))
     high = marks.shares(marks.y("headroom", domain=(ys.lo, ys.hi)))
-    dots = [marks.layer(_LOOK["gain"], data, x=where, y=high)]
+    fade = marks.faded(marks.inside(window="window"))
+    dots = [marks.layer({**_LOOK["gain"], "opacity": 1}, data, x=where, y=high, opacity=fade)]
     chart = marks.chart("adaptation-scatter", dots, 230, "Headroom against accuracy, simulated", marks.TITLED)
     return Panels(panels=(Panel(label="Headroom in p95 against accuracy", sub="one dot a window", chart=chart),))
 
@@ -109,7 +132,7 @@ def said(book: Book) -> str:
     told = (
         (finding.text for finding in found.findings if "score.gain_without_stalls" in finding.figures) if found else ()
     )
-    return next(iter(told), "")
+    return words.typeset(words.opened(next(iter(told), "").removeprefix("In simulation, ")))
 
 
 # --- predictions ------------------------------------------------------------------------------------------------

@@ -108,10 +108,14 @@ def _ends(interval: Interval | None) -> list[float | None]:
 
 
 def _label_right(lo: float, hi: float, limit: float, signs: int) -> bool:
-    """Whether a name goes to the right of its dot; all in per cent of the width. The bound's line crosses no name."""
+    """Whether a name goes to the right of its dot; all in per cent of the width. The bound's line crosses no name where
+    either side is free of it, and no name leaves the picture."""
     width = 4 + 3.0 * signs
-    left_free = lo - width > 0 and not lo - width < limit < lo
-    right_free = hi + width < 100 and not hi < limit < hi + width
+    left_fits, right_fits = lo - width > 0, hi + width < 100
+    left_free = left_fits and not lo - width < limit < lo
+    right_free = right_fits and not hi < limit < hi + width
+    if not left_free and not right_free:
+        return right_fits if left_fits != right_fits else lo + hi < 100
     return right_free if not left_free else hi < 45 and right_free
 
 
@@ -137,9 +141,11 @@ def _arm_layers(
     whisker: Spec = {"type": "rule", "strokeWidth": 1.5, "color": colour(look)}
     dot: Spec = {"type": "point", "filled": True, "size": 46, "opacity": 1, "color": colour(look)}
     text = marks.words(fontSize=12, limit=110, **place, **ink)
+    halo = {**text, "color": colour("ground"), "stroke": colour("ground"), "strokeWidth": 4}
     return [
         marks.layer(whisker, [{"v": lo, "v2": hi, "row": at}], x=where, x2=marks.to("v2"), y=up),
         marks.layer(dot, [{"v": value, "row": at}], x=where, y=up),
+        marks.layer(halo, [label], x=where, y=up, text=marks.to("text")),
         marks.layer(text, [label], x=where, y=up, text=marks.to("text")),
     ]
 

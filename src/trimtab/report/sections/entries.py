@@ -56,7 +56,7 @@ def panel(book: Book, far: float, base: Base) -> Panel | None:
     dynamic = [row for row in data if row["open"]]
     layers.append(marks.layer(marks.words(dx=6), dynamic, x=where, y={**high, "field": "mid"}, text=marks.to("label")))
     height = 22 * len(plans) + 14
-    chart = marks.chart("shapes-entries", layers, height, "Entries by shape", {"top": 4, "bottom": 10})
+    chart = marks.chart("shapes-entries", layers, height, "Entries by shape", {"top": 4, "bottom": 10}, base.axis)
     lines = tuple(
         Line(text=f"{words.short(plan.id)}: {words.many(len(plan.compile.entries), 'entry', 'entries')}", strong=k > 0)
         for k, plan in enumerate(plans)

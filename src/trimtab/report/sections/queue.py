@@ -1,4 +1,4 @@
-"""Queue and cores: the backlog over time above what each core did, the batches that formed, and fairness by stream."""
+"""Queue and cores: the backlog over time above what each core did, what was waited for, and fairness by stream."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ STREAMS = 8
 
 
 def section(book: Book) -> Section | None:
-    cores, sizes = book.series("replay.cores"), book.series("replay.batch_sizes")
+    cores = book.series("replay.cores")
     panels = timeline.panels(book)
     left = _cores(book, cores) if cores else None
-    beside = (_streams(book), _sizes(book, sizes) if sizes else None, _policy(book))
-    right = tuple(grid for grid in beside if grid is not None)
+    left_side = tuple(grid for grid in (left, _waits(book)) if grid is not None)
+    fair = _streams(book)
     blocks: list[Block] = [Panels(panels=panels)] if panels else []
-    if left and right:
-        blocks.append(Split(left=(left, *right[1:]), right=right[:1]))
+    if left_side and fair:
+        blocks.append(Split(left=left_side, right=(fair,)))
     else:
-        blocks += [grid for grid in (left, *right) if grid is not None]
+        blocks += [*left_side, *([fair] if fair else [])]
     if not blocks:
         return None
     return Section(
@@ -41,15 +41,10 @@ def section(book: Book) -> Section | None:
     )
 
 
-def _first_run(rows: list[Values]) -> list[Values]:
-    name = rows[0].get("run") if rows else None
-    return [row for row in rows if row.get("run") == name]
-
-
 def _heading(book: Book, cores: Series | None) -> str:
     busy = [
         (real(row.get("busy")) or 0.0, row["core"])
-        for row in (_first_run(timeline.mine(book, cores)) if cores else [])
+        for row in (timeline.first_run(timeline.mine(book, cores)) if cores else [])
         if real(row.get("busy")) is not None and (real(row.get("batches")) or 0) > 0
     ]
     if not busy:
@@ -59,7 +54,7 @@ def _heading(book: Book, cores: Series | None) -> str:
 
 
 def _cores(book: Book, series: Series) -> Grid:
-    rows = _first_run(timeline.mine(book, series))
+    rows = timeline.first_run(timeline.mine(book, series))
     to = Scale(lo=0.0, hi=1.0)
     columns = (
         Column(label="Core"),
@@ -90,62 +85,6 @@ def _core(row: Values, to: Scale) -> Row:
     )
 
 
-def _sizes(book: Book, series: Series) -> Grid | None:
-    rows = _first_run(timeline.mine(book, series))
-    if len(rows) < 2:
-        return None
-    to = scale([real(row.get("requests")) for row in rows])
-    columns = (
-        Column(label="Batch size"),
-        Column(label="Batches", align="right"),
-        Column(label="Requests", align="right"),
-        Column(label=""),
-    )
-    return Grid(columns=columns, rows=tuple(_size(row, to) for row in rows), title="Batches that formed")
-
-
-def _size(row: Values, to: Scale) -> Row:
-    requests = real(row.get("requests")) or 0.0
-    bar = Mark(form="bar", x=to.at(0.0), x2=to.at(requests), look="neutral")
-    return Row(
-        cells=(
-            Cell(text=words.number(real(row.get("size")))),
-            Cell(text=words.number(real(row.get("batches")))),
-            Cell(text=words.number(requests)),
-            Cell(strip=Strip(marks=(bar,), alt=words.number(requests))),
-        )
-    )
-
-
-def _policy(book: Book) -> Grid | None:
-    """What the batch policy holds back and what it saves, by entry; absent where nothing batches."""
-    series = book.series("policy.by_entry")
-    if series is None:
-        return None
-    columns = (
-        Column(label="Entry"),
-        Column(label="Batch of", align="right"),
-        Column(label="Held", align="right"),
-        Column(label="Saved", align="right"),
-        Column(label="Net", align="right"),
-    )
-    rows = tuple(_entry_policy(row) for row in each(series))
-    return Grid(columns=columns, rows=rows, title="Batching, ms a request: hold paid against service saved")
-
-
-def _entry_policy(row: Values) -> Row:
-    paid, saved, net = (real(row.get(key)) for key in ("paid", "saved", "net"))
-    return Row(
-        cells=(
-            Cell(text=str(row["entry"])),
-            Cell(text=words.number(real(row.get("mean_size")))),
-            Cell(text=words.number(paid)),
-            Cell(text=words.number(saved)),
-            Cell(text=words.signed(net)),
-        )
-    )
-
-
 def _fair(book: Book) -> str:
     """Jain's index where there is anything to be unfair to."""
     named = (("fairness.streams.jain", "streams"), ("fairness.cores.jain", "cores"))
@@ -156,7 +95,7 @@ def _fair(book: Book) -> str:
 
 def _streams(book: Book) -> Grid | None:
     """p95 of each stream against the bound: is anybody served much worse?"""
-    series = book.series("tail.p95.by_stream") or book.series("tail.p99.by_stream")
+    series = book.series("fairness.streams", "tail.p95.by_stream", "tail.p99.by_stream")
     if series is None:
         return None
     found = {str(row["stream"]): real(row.get("p95")) for row in each(series)}
@@ -173,9 +112,44 @@ def _streams(book: Book) -> Grid | None:
     rows = []
     for p95, name in known:
         marks = (Mark(form="tick", x=to.at(bound), look="bound"), Mark(form="dot", x=to.at(p95), look="static"))
-        rows.append(
-            Row(
-                cells=(Cell(text=name), Cell(text=words.quantity(p95, "ms")), Cell(strip=Strip(marks=marks, alt="p95")))
-            )
-        )
+        strip = Strip(marks=marks, alt="p95")
+        rows.append(Row(cells=(Cell(text=name), Cell(text=words.quantity(p95, "ms")), Cell(strip=strip))))
     return Grid(columns=columns, rows=tuple(rows), title="Fairness: slowest streams")
+
+
+WAITS = {
+    "hold": "for the batch to fill",
+    "busy": "for a busy worker",
+    "dispatch": "to be sent and started",
+    "unavailable": "for a live worker",
+    "occupied": "for pace runs and warm-ups",
+}
+"""Parts of the wait, as stored -> what was waited for."""
+
+
+def _waits(book: Book) -> Grid | None:
+    """The wait profile: what the requests of each window waited for, mean and p95."""
+    series = book.series("queue.waits")
+    if series is None:
+        return None
+    rows = list(each(series))
+    present = [part for part in WAITS if any(real(row.get(f"{part}_p95")) for row in rows)]
+    if not present:
+        return None
+    columns = (
+        Column(label="From"),
+        Column(label="Requests", align="right"),
+        *(Column(label=WAITS[part], sub="mean, p95", align="right") for part in present),
+    )
+    return Grid(columns=columns, rows=tuple(_wait(row, present) for row in rows), title="What requests waited for, ms")
+
+
+def _wait(row: Values, present: list[str]) -> Row:
+    pairs = [(real(row.get(f"{part}_mean")), real(row.get(f"{part}_p95"))) for part in present]
+    return Row(
+        cells=(
+            Cell(text=f"{words.number(real(row.get('start')))}{words.GAP}s"),
+            Cell(text=words.number(real(row.get("requests")))),
+            *(Cell(text=f"{words.number(mean)}, {words.number(p95)}") for mean, p95 in pairs),
+        )
+    )

@@ -9,7 +9,7 @@ from trimtab.domain.figure import Series
 from trimtab.report import marks, words
 from trimtab.report.book import Book, Values, each, real, source
 from trimtab.report.marks import Base
-from trimtab.report.page import Axis, Block, Choice, Line, Panel, Panels, Section, Select, Spec, Split
+from trimtab.report.page import Block, Choice, Line, Panel, Panels, Section, Select, Spec, Split
 from trimtab.report.palette import CAUSES, cause, cause_label, colour
 from trimtab.report.sections import stories
 
@@ -25,7 +25,7 @@ def section(book: Book) -> Section | None:
         return None
     points = _points(shown)
     told = stories.block(book)
-    over_time = marks.stack((partial(_cloud, book, points, "time"),), _where_time(points))
+    over_time = marks.stack((partial(_cloud, book, points),), _where_time(points), "time")
     over_size = _over_size(book, points)
     owed = _owed(book, shown)
     left: tuple[Block, ...] = (Panels(panels=over_time), *([over_size] if over_size else []))
@@ -78,10 +78,10 @@ def _over_size(book: Book, points: list[Datum]) -> Panels | None:
     names = book.record.study.dim_names
     name = names[0] if len(names) == 1 else "volume of the dims"
     where = marks.x("size", domain=(0.0, _most(sized, "size") * 1.02), tickCount=8, title=f"{name} of the request")
-    return Panels(panels=marks.stack((partial(_cloud, book, sized, "size"),), where))
+    return Panels(panels=marks.stack((partial(_cloud, book, sized),), where, "size"))
 
 
-def _cloud(book: Book, points: list[Datum], axis: Axis, base: Base) -> Panel | None:
+def _cloud(book: Book, points: list[Datum], base: Base) -> Panel | None:
     """Latency of every shown request; the slow ones in the colour of the cause that owns most of them."""
     bound = book.record.study.sla.bound_ms
     high = marks.y("ms", domain=(0.0, max(_most(points, "ms"), bound) * 1.06), title="ms")
@@ -107,14 +107,14 @@ def _cloud(book: Book, points: list[Datum], axis: Axis, base: Base) -> Panel | N
             strokeWidth=thick,
         ),
     ]
-    place = "over time" if axis == "time" else "by shape"
+    place = "over time" if base.axis == "time" else "by shape"
     chart = marks.chart(
-        f"requests-{axis}", layers, base.height(150), f"Latency of single requests {place}", base.room, axis
+        f"requests-{base.axis}", layers, base.height(150), f"Latency of single requests {place}", base.room, base.axis
     )
     present = [name for name in CAUSES if any(point["cause"] == name for point in slow)]
     lines = tuple(Line(text=cause_label(name).lower(), swatch=f"cause-{name}") for name in present)
     grey = Line(text="not in the tail", swatch="dot static")
-    return Panel(label="Latency", sub=place, chart=chart, lines=(*lines, grey) if axis == "time" else ())
+    return Panel(label="Latency", sub=place, chart=chart, lines=(*lines, grey) if base.axis == "time" else ())
 
 
 # --- what to choose -----------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from trimtab.report.page import (
     Mark,
     Panel,
     Panels,
+    Prose,
     Row,
     Section,
     Spec,
@@ -37,9 +38,11 @@ def section(book: Book) -> Section | None:
         return None
     panels = over_windows.panels(book, windows) if windows and length(windows) >= FEWEST else ()
     trend = adaptation.panels(book)
-    left: tuple[Block, ...] = tuple(Panels(panels=stack) for stack in (trend, panels) if stack)
-    dots = _scatter(book, windows) or adaptation.scatter(book)
-    beside = (dots, _loss(book), _figures(book), adaptation.ledger(book))
+    told = adaptation.said(book)
+    drawn = tuple(Panels(panels=stack) for stack in (trend, panels) if stack)
+    below = (Prose(paragraphs=(("In simulation:", told),)) if told else None, adaptation.ledger(book))
+    left: tuple[Block, ...] = (*drawn, *(block for block in below if block is not None))
+    beside = (_scatter(book, windows) or adaptation.scatter(book), _loss(book), _figures(book))
     right = tuple(block for block in beside if block is not None)
     return Section(
         id="score",
@@ -64,7 +67,6 @@ def _lead(book: Book) -> str:
     gain, capture = book.figure("score.gain"), book.figure("score.capture")
     headline = book.headline("score")
     parts = [words.ended(headline)] if headline else []
-    parts += [adaptation.said(book)] if adaptation.said(book) else []
     if gain is not None and not headline:
         parts.append(f"Adaptation gain {words.figure(gain)} {words.spread(gain.interval, gain.unit)}".strip() + ".")
     if capture is not None:
@@ -84,7 +86,7 @@ def _scatter(book: Book, windows: Series | None) -> Panels | None:
     if windows is None:
         return None
     pairs = [(real(row.get("mapping_accuracy")), real(row.get("gain_p95"))) for row in each(windows)]
-    data = [{"x": a, "y": g} for a, g in pairs if a is not None and g is not None]
+    data = [{"x": a, "y": g, "window": at + 1} for at, (a, g) in enumerate(pairs) if a is not None and g is not None]
     if len(data) < FEWEST:
         return None
     xs, ys = scale([row["x"] for row in data], zero=False), scale([row["y"] for row in data])
@@ -92,7 +94,11 @@ def _scatter(book: Book, windows: Series | None) -> Panels | None:
     high = marks.shares(marks.y("y", domain=(ys.lo, ys.hi)))
     dot: Spec = {"type": "point", "filled": True, "size": 34, "opacity": 1, "color": colour("ink")}
     chart = marks.chart(
-        "score-scatter", [marks.layer(dot, data, x=where, y=high)], 230, "Gain against accuracy", marks.TITLED
+        "score-scatter",
+        [marks.layer(dot, data, x=where, y=high, opacity=marks.faded(marks.inside(window="window")))],
+        230,
+        "Gain against accuracy",
+        marks.TITLED,
     )
     return Panels(panels=(Panel(label="Gain in p95 against accuracy", sub="one dot a window", chart=chart),))
 

@@ -39,8 +39,12 @@ def section(book: Book) -> Section | None:
         heading=_heading(book),
         lead=book.headline("workload"),
         blocks=tuple(blocks),
-        source=source("Warm runs only; first runs are counted apart", series.note, artifact=series.artifact),
+        source=source("Warm runs only; first runs are counted apart", _left(series), artifact=series.artifact),
     )
+
+
+def _left(series: Series) -> str:
+    return f"Not stored: {series.note}" if series.note else ""
 
 
 def _heading(book: Book) -> str:
@@ -111,7 +115,7 @@ def _point(row: Values) -> Datum | None:
     measured = real(row.get("measured"))
     if at is None or measured is None:
         return None
-    point: Datum = {"x": at, "measured": measured}
+    point: Datum = {"x": at, "measured": measured, "alone": str(row["executed"]).startswith("1x")}
     for key in ("promised", "measured_p95", "n", "first_runs"):
         number = real(row.get(key))
         if number is not None:
@@ -129,10 +133,11 @@ def _panels(book: Book, points: list[Datum]) -> tuple[Panel, ...]:
     histogram = book.series(f"workload.{name}")
     makers: list[Maker] = [partial(_traffic, histogram)] if histogram else []
     costs = book.series("compile.shapes")
-    makers += [partial(entries.panel, book, far), partial(_first, points)]
+    makers += [partial(entries.panel, book, far), partial(_first, points, histogram)]
     makers += [partial(_first_cost, book, costs, far)] if costs else []
     makers += [partial(_service, points)]
-    return marks.stack(makers, where)
+    alone = len(book.record.study.dim_names) == 1 and all(point["alone"] for point in points)
+    return marks.stack(makers, where, "size" if alone else "")
 
 
 def _service(points: list[Datum], base: Base) -> Panel:
@@ -155,7 +160,12 @@ def _service(points: list[Datum], base: Base) -> Panel:
         ),
     ]  # fmt: skip
     chart = marks.chart(
-        "shapes-service", layers, base.height(190), "Service time predicted and measured, by shape", base.room
+        "shapes-service",
+        layers,
+        base.height(190),
+        "Service time predicted and measured, by shape",
+        base.room,
+        base.axis,
     )
     lines = (
         Line(text="predicted at compile", swatch="line static"),
@@ -164,22 +174,26 @@ def _service(points: list[Datum], base: Base) -> Panel:
     return Panel(label="Service time", sub="warm runs", chart=chart, lines=lines)
 
 
-def _first(points: list[Datum], base: Base) -> Panel | None:
-    cold = [point for point in points if point.get("first_runs")]
+def _first(points: list[Datum], histogram: Series | None, base: Base) -> Panel | None:
+    """First runs of the stored shapes, counted over the bars of the traffic above."""
+    cold = [(float(point["x"]), float(point["first_runs"])) for point in points if point.get("first_runs")]
     if not cold:
         return None
-    high = marks.y(
-        "first_runs", domain=(0.0, max(float(p["first_runs"]) for p in cold) * 1.1), tickMinStep=1, format="d"
-    )
-    bar: Spec = {"type": "bar", "color": colour("cold"), "size": 4}
+    edges = entries.bars(histogram, "requests") if histogram else [{"x": x, "end": x + 1} for x, _ in cold]
+    data = [
+        {"x": bar["x"], "end": bar["end"], "base": 0.0, "n": sum(n for x, n in cold if bar["x"] <= x < bar["end"])}
+        for bar in edges
+    ]
+    counted = [bar for bar in data if bar["n"]]
+    most = max((bar["n"] for bar in counted), default=1.0)
+    high = marks.y("n", domain=(0.0, most * 1.1), tickMinStep=1, format="d")
+    rect: Spec = {"type": "rect", "color": colour("cold"), "clip": True, "stroke": colour("ground"), "strokeWidth": 1}
+    bars = marks.layer(rect, counted, x=base.where, x2=marks.to("end"), y=high, y2=marks.to("base"))
     chart = marks.chart(
-        "shapes-first",
-        [marks.layer(bar, cold, x=base.where, y=high)],
-        base.height(78),
-        "First runs, by shape",
-        base.room,
+        "shapes-first", [marks.named("cold", bars)], base.height(78), "First runs, by shape", base.room, base.axis
     )
-    return Panel(label="Cold first runs", sub="count", chart=chart)
+    lines = (Line(text="of the shapes that are stored"),)
+    return Panel(label="Cold first runs", sub="count", chart=chart, lines=lines)
 
 
 def _first_cost(book: Book, series: Series, far: float, base: Base) -> Panel | None:
@@ -205,7 +219,7 @@ def _first_cost(book: Book, series: Series, far: float, base: Base) -> Panel | N
         marks.layer(dot, data, x=base.where, y=high),
     ]
     chart = marks.chart(
-        "shapes-cost", layers, base.height(110), "Warm time and first run, by profiled shape", base.room
+        "shapes-cost", layers, base.height(110), "Warm time and first run, by profiled shape", base.room, base.axis
     )
     lines = (Line(text="warm, as profiled", swatch="dot static"), Line(text="up to the first run", swatch="cause-cold"))
     return Panel(label="First run costs", sub="profile", chart=chart, lines=lines)
@@ -221,5 +235,5 @@ def _traffic(series: Series, base: Base) -> Panel | None:
     high = marks.shares(high) if share else high
     bar: Spec = {"type": "rect", "color": colour("useful"), "clip": True, "stroke": colour("ground"), "strokeWidth": 1}
     layers = [marks.layer(bar, data, x=base.where, x2=marks.to("end"), y=high, y2=marks.to("base"))]
-    chart = marks.chart("shapes-traffic", layers, base.height(96), "Requests by shape", base.room)
+    chart = marks.chart("shapes-traffic", layers, base.height(96), "Requests by shape", base.room, base.axis)
     return Panel(label="Traffic", sub="share of requests" if share else "requests", chart=chart)

@@ -24,7 +24,10 @@ def section(book: Book) -> Section | None:
         lead=_sentence(book),
         blocks=(Split(left=(table,), right=(sweep,)),) if sweep else (table,),
         source=source(
-            "Simulated from the profile of one core", cores.note, f"Scope: {cores.scope}", artifact="retune.json"
+            "Simulated from the profile of one core",
+            words.opened(cores.note),
+            f"Scope: {cores.scope}",
+            artifact="retune.json",
         ),
     )
 

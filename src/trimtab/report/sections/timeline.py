@@ -36,13 +36,19 @@ def panels(book: Book) -> tuple[Panel, ...]:
     makers += _workers(book, cores) if cores else []
     if over_time:
         makers.append(partial(_p95, book, mine(book, over_time)))
-    return marks.stack(makers, where)
+    return marks.stack(makers, where, "time")
 
 
 def mine(book: Book, series: Series) -> list[Values]:
     """The rows of the baseline's runs, or all of them where no plan is named."""
     rows = list(each(series))
     return [row for row in rows if row.get("plan") == book.baseline.id] or rows
+
+
+def first_run(rows: list[Values]) -> list[Values]:
+    """The rows of the run that is named first."""
+    name = rows[0].get("run") if rows else None
+    return [row for row in rows if row.get("run") == name]
 
 
 def _waiting(book: Book, series: Series, base: Base) -> Panel | None:
@@ -57,7 +63,7 @@ def _waiting(book: Book, series: Series, base: Base) -> Panel | None:
     high = marks.y("n", domain=(0.0, max(most, 1.0) * 1.1), tickMinStep=1, format="d")
     area: Spec = {"type": "area", "color": colour("useful"), "interpolate": "step-after", "clip": True}
     layers = [marks.layer(area, data, x=base.where, y=high)]
-    chart = marks.chart("queue-waiting", layers, base.height(110), "Requests waiting over time", base.room, "time")
+    chart = marks.chart("queue-waiting", layers, base.height(110), "Requests waiting over time", base.room, base.axis)
     lines = (Line(text=f"at most {words.number(most)} waiting"),)
     return Panel(label="Waiting", sub=f"requests, {words.short(book.baseline.id)}", chart=chart, lines=lines)
 
@@ -98,7 +104,7 @@ def _worker(book: Book, name: str, rows: list[Values], width: float, base: Base)
         rects = marks.layer(mark, data, x=base.where, x2=marks.to("end"), y=high, y2=marks.to("hi"))
         layers.append(marks.named(word, rects))
     chart = marks.chart(
-        f"worker-{name}", layers, base.height(62), f"What worker {name} ran over time", base.room, "time"
+        f"worker-{name}", layers, base.height(62), f"What worker {name} ran over time", base.room, base.axis
     )
     lines = tuple(Line(text=cause_label(word).lower(), swatch=cause_look(word)) for word in present[:6])
     return Panel(label=f"Worker {name}", sub=f"busy, {words.short(book.baseline.id)}", chart=chart, lines=lines)
@@ -124,12 +130,13 @@ def _p95(book: Book, rows: list[Values], base: Base) -> Panel | None:
     bound = book.record.study.sla.bound_ms
     top = max([point["p95"] for points in runs.values() for point in points] + [bound]) * 1.08
     high = marks.y("p95", domain=(0.0, top), title="ms")
-    mark: Spec = {"type": "line", "color": colour("static"), "strokeWidth": 1.25, "clip": True}
-    layers = [marks.layer(mark, points, x=base.where, y=high) for points in runs.values()]
+    mark: Spec = {**marks.line("static"), "strokeWidth": 1.25, "interpolate": "step-after"}
+    end = base.where["scale"]["domain"][1]
+    layers = [marks.layer(mark, [*points, {**points[-1], "t": end}], x=base.where, y=high) for points in runs.values()]
     layers.append(marks.layer(marks.bound(), [{"p95": bound}], y=high))
     label = {"t": 0.0, "p95": bound, "text": f"bound {words.number(bound)} ms"}
     tag = marks.words(dx=4, dy=-8, color=colour("fail"))
     layers.append(marks.layer(tag, [label], x=base.where, y=high, text=marks.to("text")))
-    chart = marks.chart("queue-p95", layers, base.height(120), "p95 over time, one line a replay", base.room, "time")
+    chart = marks.chart("queue-p95", layers, base.height(120), "p95 over time, one line a replay", base.room, base.axis)
     lines = (Line(text=f"{words.many(len(runs), 'replay')}, a line each", swatch="line static"),)
     return Panel(label="p95", sub="by window", chart=chart, lines=lines)

@@ -32,7 +32,7 @@ def panels(book: Book, windows: Series) -> tuple[Panel, ...]:
         title="window of equal requests",
     )
     makers = (partial(_missed, book, data), partial(_accuracy, data), partial(_gain, book, data))
-    return marks.stack(makers, where)
+    return marks.stack(makers, where, "window")
 
 
 def _missed(book: Book, data: list[Datum], base: Base) -> Panel | None:
@@ -53,7 +53,12 @@ def _missed(book: Book, data: list[Datum], base: Base) -> Panel | None:
         marks.layer(marks.line("static"), points, x=base.where, y=high),
     ]
     chart = marks.chart(
-        "score-missed", layers, base.height(132), "Share of requests slower than the bound, by window", base.room
+        "score-missed",
+        layers,
+        base.height(132),
+        "Share of requests slower than the bound, by window",
+        base.room,
+        base.axis,
     )
     lines = (Line(text=book.baseline.id, swatch="line static"),)
     return Panel(label="Late requests", sub=f"slower than {words.number(sla.bound_ms)} ms", chart=chart, lines=lines)
@@ -72,7 +77,7 @@ def _accuracy(data: list[Datum], base: Base) -> Panel | None:
     if "mapping_accuracy" in shown:
         layers.append(marks.layer(marks.line("adapted"), data, x=base.where, y=high))
     chart = marks.chart(
-        "score-accuracy", layers, base.height(132), "Mapping and promise accuracy, by window", base.room
+        "score-accuracy", layers, base.height(132), "Mapping and promise accuracy, by window", base.room, base.axis
     )
     lines = (
         Line(text="mapping accuracy", strong=True, swatch="line"),
@@ -104,7 +109,9 @@ def _gain(book: Book, data: list[Datum], base: Base) -> Panel | None:
             {"type": "point", "size": 30, "opacity": 1, "color": colour("static")}, inside, x=base.where, y=high
         ),
     ]
-    chart = marks.chart("score-gain", layers, base.height(132), "Adaptation gain in p95, by window", base.room)
+    chart = marks.chart(
+        "score-gain", layers, base.height(132), "Adaptation gain in p95, by window", base.room, base.axis
+    )
     lines = (
         Line(text="measured", strong=True, swatch="dot"),
         Line(text=f"A/A floor ±{words.percent(edge)}; hollow: inside it", swatch="m-band"),
@@ -126,5 +133,6 @@ def _first_runs(data: list[Datum], base: Base) -> Panel | None:
         base.height(110),
         "First runs, by window",
         base.room,
+        base.axis,
     )
     return Panel(label="First runs", sub="batches whose shape the worker had not run", chart=chart)
