@@ -47,11 +47,12 @@ class Row(Noun, frozen=True, kw_only=True):
 
 
 class Failure(Noun, frozen=True, kw_only=True):
+    """What went wrong in the same way, and where: plan and entry of each."""
+
     network: str
-    plan: str
-    entry: str
     kind: str
     message: str
+    places: tuple[str, ...]
 
 
 def rows(visits: Sequence[Visit]) -> list[Row]:
@@ -67,15 +68,16 @@ def rows(visits: Sequence[Visit]) -> list[Row]:
 
 
 def failures(visits: Sequence[Visit]) -> list[Failure]:
-    """Every failure, once a plan and entry."""
-    found = {}
+    """Every failure of every visit; those that say the same are one."""
+    found: dict[tuple[str, str, str], dict[str, None]] = {}
     for visit in visits:
         for one in visit.failures:
-            found.setdefault(
-                (visit.network, visit.plan.id, one.entry),
-                Failure(network=visit.network, plan=visit.plan.id, entry=one.entry, kind=one.kind, message=one.message),
-            )
-    return list(found.values())
+            places = found.setdefault((visit.network, one.kind, one.message), {})
+            places[f"{visit.plan.id} ({one.entry})"] = None
+    return [
+        Failure(network=network, kind=kind, message=message, places=tuple(places))
+        for (network, kind, message), places in found.items()
+    ]
 
 
 def reference_spread(visits: Sequence[Visit], network: str) -> dict[str, tuple[int, float, float, float]]:
@@ -172,7 +174,7 @@ def page(visits: Sequence[Visit], refusals: Sequence[tuple[str, str, str]], fact
     if lost:
         parts += [
             "## What did not compile or run",
-            _table(("network", "plan", "entry", "kind", "message"), _lost(lost)),
+            _table(("network", "plan (entry)", "kind", "message"), _lost(lost)),
         ]
     if refusals:
         parts += ["## What a runtime says it cannot do here", _table(("runtime", "what", "why"), refusals)]
@@ -222,7 +224,7 @@ def _largest(shares: dict[str, float]) -> list[tuple[str, float]]:
 
 
 def _lost(lost: Sequence[Failure]) -> list[tuple[str, ...]]:
-    return [(one.network, one.plan, one.entry, one.kind, one.message) for one in lost]
+    return [(one.network, "; ".join(one.places), one.kind, one.message) for one in lost]
 
 
 def _table(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
