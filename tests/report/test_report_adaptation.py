@@ -29,7 +29,8 @@ def part(page: Page, id_: str) -> Section:
 
 def adapted(windows: int) -> Series:
     rows: list[dict[str, Cell]] = [
-        {"window": k, "static_misses": 0.2 - 0.02 * k, "mapping_accuracy": 0.4 + 0.03 * k, "headroom": 0.7 - 0.05 * k, "gain_without_stalls": 0.2,
+        {"window": k, "static_misses": 0.2 - 0.02 * k, "mapping_accuracy": 0.4 + 0.03 * k,
+         "headroom": 0.7 - 0.05 * k, "gain_without_stalls": 0.2,
          "gain": None if k == 1 else -9.0 if k == 2 else 0.05}
         for k in range(windows)
     ]  # fmt: skip

@@ -24,7 +24,7 @@ def section(book: Book) -> Section | None:
         return None
     points = [point for point in map(_point, each(series)) if point is not None]
     blocks: list[Block] = []
-    panels = _panels(book, points)
+    panels = _panels(book, series, points)
     if panels:
         blocks.append(Panels(panels=panels))
     rows = [_row(row) for row in each(series)]
@@ -115,7 +115,7 @@ def _point(row: Values) -> Datum | None:
     measured = real(row.get("measured"))
     if at is None or measured is None:
         return None
-    point: Datum = {"x": at, "measured": measured, "alone": str(row["executed"]).startswith("1x")}
+    point: Datum = {"x": at, "measured": measured}
     for key in ("promised", "measured_p95", "n", "first_runs"):
         number = real(row.get(key))
         if number is not None:
@@ -123,7 +123,7 @@ def _point(row: Values) -> Datum | None:
     return point
 
 
-def _panels(book: Book, points: list[Datum]) -> tuple[Panel, ...]:
+def _panels(book: Book, series: Series, points: list[Datum]) -> tuple[Panel, ...]:
     if not points:
         return ()
     points = sorted(points, key=lambda point: point["x"])
@@ -136,7 +136,9 @@ def _panels(book: Book, points: list[Datum]) -> tuple[Panel, ...]:
     makers += [partial(entries.panel, book, far), partial(_first, points, histogram)]
     makers += [partial(_first_cost, book, costs, far)] if costs else []
     makers += [partial(_service, points)]
-    alone = len(book.record.study.dim_names) == 1 and all(point["alone"] for point in points)
+    alone = len(book.record.study.dim_names) == 1 and all(
+        str(executed).startswith("1x") for executed in series.columns["executed"]
+    )
     return marks.stack(makers, where, "size" if alone else "")
 
 
