@@ -14,7 +14,8 @@ from trimtab.retuning.search import Simulated
 
 BASE = study().baseline
 SLA = Sla(metric="p95", bound_ms=60.0)
-KNOWN = moves.Known(np.array([[100]]), (), Recorded())
+NOT_EAGER = {"mode eager": "it compiles everything"}
+KNOWN = moves.Known(np.array([[100]]), (), Recorded(), unable=NOT_EAGER)
 LEVELS = {"optimisations": ["off", "default", "all"]}
 
 
@@ -26,15 +27,20 @@ def test_each_level_but_the_baselines_is_a_move_of_the_compiler_lead() -> None:
     ]
     assert options.moves[1].sentence == "Compile without graph optimisations: no operator is fused."
     assert [moves.changed(BASE, m.plan) for m in options.moves[1:]] == [("optimisation",)] * 2
-    assert [(r.plan, r.reason) for r in options.refused] == [("fusion-default", "it is the baseline's level")]
+    assert [(r.plan, r.reason) for r in options.refused] == [
+        ("fusion-default", "it is the baseline's level"), ("eager", "openvino: it compiles everything"),
+    ]  # fmt: skip
 
 
 def test_a_backend_without_levels_refuses_them_with_its_reason() -> None:
-    none = moves.Known(KNOWN.dims, (), Recorded(), unable={"graph-optimisation levels": "OpenVINO has none"})
+    none = moves.Known(
+        KNOWN.dims, (), Recorded(), unable=NOT_EAGER | {"graph-optimisation levels": "OpenVINO has none"}
+    )
     options = moves.enumerate_moves(study(space=LEVELS), none)
     assert len(options.moves) == 1
     assert [r.reason for r in options.refused] == [
         "openvino: OpenVINO has none", "it is the baseline's level", "openvino: OpenVINO has none",
+        "openvino: it compiles everything",
     ]  # fmt: skip
 
 

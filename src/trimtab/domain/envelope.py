@@ -21,6 +21,12 @@ class Assumptions(Noun, frozen=True, kw_only=True):
     cpu_flags: tuple[str, ...] = ()
     versions: dict[str, str] = {}
 
+    @property
+    def worker_cores(self) -> tuple[int, ...]:
+        """The cores that are left beside the driver's."""
+        driver = self.cores[-1] if self.driver_core is None and self.cores else self.driver_core
+        return tuple(core for core in self.cores if core != driver)
+
 
 class Pace(Noun, frozen=True, kw_only=True):
     """Reference speed of the pace kernel on one core: p10 of the quiet runs, ns. Compute and stream stay apart."""

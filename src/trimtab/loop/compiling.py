@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 from msgspec.structs import replace
 
 from trimtab import backends
@@ -99,7 +100,8 @@ def _enumerate(ctx: Context) -> moves.Options:
         profiles=ctx.compiled(study.baseline),
         cost=bucket_cost(ctx.costs(reference), entry) if len(study.dims) == 1 else None,
         box_cost=box_cost(ctx.costs(reference), entry),
-        unable=_unable(study.baseline.compile.backend) if study.space.optimisations or study.space.precisions else {},
+        deadlines=np.unique(tune.deadline).size > 1,
+        unable=_unable(study.baseline.compile.backend),
     )
     return moves.enumerate_moves(study, known)
 

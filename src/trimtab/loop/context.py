@@ -73,9 +73,9 @@ class Context:
     @cached_property
     def schedule(self) -> Schedule:
         space = self.study.space
-        kinds = (space.buckets, space.batches, space.backends, space.optimisations, space.precisions)
+        kinds = (space.buckets, space.entries, space.batches, space.backends, space.optimisations, space.precisions)
         tried = sum(len(each) for each in kinds) + space.precisions.count("int8")  # int8 is made in two ways
-        count = 2 + tried + len(self.study.candidates)
+        count = 3 + tried + len(self.study.candidates)  # the baseline, the reference, and the baseline unfused
         budget = self.study.budget
         return plan_time(self.budget_s, budget.replays, count, budget.replay_s, len(self.study.conditions))
 
@@ -86,8 +86,7 @@ class Context:
 
     def worker_cores(self, plan: Plan) -> tuple[int, ...]:
         """One core for each worker of ``plan``; never the driver's."""
-        free = tuple(core for core in self.study.envelope.cores if core != self.driver_core)
-        need = plan.serve.workers
+        free, need = self.study.envelope.worker_cores, plan.serve.workers
         if need > len(free):
             raise StudyError(
                 f"plan {plan.id} wants {need} workers, but only {len(free)} cores are left beside the driver's",

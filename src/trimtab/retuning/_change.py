@@ -21,6 +21,7 @@ SIZE: dict[str, int] = {
     "batch": 200,
     "order": 210,
     "placement": 220,
+    "admit": 230,
     "workers": 250,
     "refit": 300,
     "round-up": 300,
@@ -48,19 +49,34 @@ def refit(plan: Plan, ends: Sequence[Dims], low: Dims, high: Dims) -> Plan:
     """
     kept = tuple(entry for entry in plan.compile.entries if entry.kind == "dynamic")
     taken = tuple(ends) if kept else tuple(dict.fromkeys((*ends, high)))
-    most = plan.serve.batch.max_size
-    added = tuple(Entry(id=_named(end), kind="bucket", lo=low, hi=end, batch=(1, most)) for end in taken)
+    added = tuple(bucket(plan, end, low) for end in taken)
     fallback = plan.compile.fallback if any(e.id == plan.compile.fallback for e in kept) else None
-    fresh = tuple((n, *end) for end in taken for n in range(1, most + 1))
-    return replace(
-        plan,
-        compile=replace(plan.compile, entries=(*added, *kept), fallback=fallback or (kept[0].id if kept else None)),
-        serve=replace(plan.serve, warm=tuple(dict.fromkeys((*plan.serve.warm, *fresh)))),
-    )
+    spec = replace(plan.compile, entries=(*added, *kept), fallback=fallback or (kept[0].id if kept else None))
+    return warm_up(replace(plan, compile=spec), _each_size(added))
 
 
-def _named(end: Dims) -> EntryId:
-    return f"to-{'x'.join(map(str, end))}"
+def add_entry(plan: Plan, end: Dims, low: Dims) -> Plan:
+    """One padded entry from ``low`` to ``end`` in front of those there are, warmed at start."""
+    added = bucket(plan, end, low)
+    spec = replace(plan.compile, entries=(added, *plan.compile.entries))
+    return warm_up(replace(plan, compile=spec), _each_size([added]))
+
+
+def drop_entry(plan: Plan, entry: EntryId) -> Plan:
+    """Without ``entry``. The warm list stays: its shapes are warmed on the entries that now run them."""
+    kept = tuple(each for each in plan.compile.entries if each.id != entry)
+    return replace(plan, compile=replace(plan.compile, entries=kept))
+
+
+def bucket(plan: Plan, end: Dims, low: Dims) -> Entry:
+    """The padded entry from ``low`` to ``end`` for batches as large as the plan forms."""
+    name = f"to-{'x'.join(map(str, end))}"
+    return Entry(id=name, kind="bucket", lo=low, hi=end, batch=(1, plan.serve.batch.max_size))
+
+
+def _each_size(entries: Sequence[Entry]) -> tuple[Executed, ...]:
+    """The shapes that padded entries execute, at every batch size."""
+    return tuple((size, *entry.hi) for entry in entries for size in range(entry.batch[0], entry.batch[1] + 1))
 
 
 def warm_up(plan: Plan, shapes: Sequence[Executed]) -> Plan:
@@ -77,6 +93,26 @@ def rebatch(plan: Plan, policy: BatchPolicy) -> Plan:
     return replace(plan, compile=replace(plan.compile, entries=entries), serve=replace(plan.serve, batch=policy))
 
 
+def reorder(plan: Plan, order: str) -> Plan:
+    """Serve waiting requests in another order."""
+    return replace(plan, serve=replace(plan.serve, order=order))
+
+
+def readmit(plan: Plan, bound: int) -> Plan:
+    """Let at most ``bound`` requests wait or run."""
+    return replace(plan, serve=replace(plan.serve, admit=bound))
+
+
+def resize(plan: Plan, workers: int, threads: int) -> Plan:
+    """Serve with another number of workers, or of threads in each."""
+    return replace(plan, serve=replace(plan.serve, workers=workers, threads=threads))
+
+
+def place(plan: Plan, placement: str) -> Plan:
+    """Let another rule say which workers may serve a request."""
+    return replace(plan, serve=replace(plan.serve, placement=placement))
+
+
 def rehost(plan: Plan, backend: str) -> Plan:
     """The same entries compiled by another backend. Options are the old backend's own words, so they are dropped."""
     return replace(plan, compile=replace(plan.compile, backend=backend, options={}))
@@ -85,6 +121,11 @@ def rehost(plan: Plan, backend: str) -> Plan:
 def optimise(plan: Plan, level: Optimisation) -> Plan:
     """The same entries compiled with another graph-optimisation level."""
     return replace(plan, compile=replace(plan.compile, optimisation=level))
+
+
+def run_eagerly(plan: Plan) -> Plan:
+    """The same entries without a compiler. What told it how to compile means nothing then, so it is dropped."""
+    return replace(plan, compile=replace(plan.compile, optimisation="default", options={"mode": "eager"}))
 
 
 def recast(plan: Plan, precision: Precision, options: Mapping[str, str]) -> Plan:
@@ -106,6 +147,7 @@ def changed(baseline: Plan, plan: Plan) -> tuple[str, ...]:
         "batch": before.batch != after.batch or (_admitted(was) != _admitted(now) and not entries),
         "order": before.order != after.order,
         "placement": before.placement != after.placement,
+        "admit": before.admit != after.admit,
         "workers": (before.workers, before.threads) != (after.workers, after.threads),
         "optimisation": was.optimisation != now.optimisation or "optimisation" in options,
         "backend": was.backend != now.backend or "backend" in options,

@@ -43,7 +43,7 @@ class Known:
 
     ``dims`` int64[n, k] of the tune slice · ``seen`` shapes the baseline executed there · ``predictor`` of the baseline
     · ``profiles`` known so far · ``cost`` ms of one request in a bucket that ends at a value, ``box_cost`` the same for
-    more dims than one (None: no refit) ·
+    any number of dims (None: no refit) · ``deadlines``: whether those of the requests differ ·
     ``unable``: ability that the baseline's backend lacks -> why; what is not listed it has.
     """
 
@@ -53,4 +53,5 @@ class Known:
     profiles: tuple[CompileProfile, ...] = ()
     cost: Callable[[int], float] | None = None
     box_cost: Callable[[Dims], float] | None = None
+    deadlines: bool = False
     unable: Mapping[str, str] = field(default_factory=dict)

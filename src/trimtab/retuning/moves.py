@@ -6,6 +6,9 @@ among them. What cannot be offered comes back as a refused row with its reason, 
 
 ``size`` ranks how much a move changes, smallest first: what is only run at start, what can be changed live, what costs
 compiles (by how many), what may change outputs. Of two moves that do equally well the smaller one wins.
+
+Two moves are tried whatever the space says, where the baseline's backend can: unfused, and eager. What a compiler is
+worth is known only beside what the network does without it.
 """
 
 from __future__ import annotations
@@ -21,11 +24,24 @@ from trimtab.domain.plan import PRECISIONS, BatchPolicy, Optimisation, Plan
 from trimtab.domain.profile import CompileProfile
 from trimtab.domain.study import Study
 from trimtab.domain.verdict import Move, Rejected
-from trimtab.retuning._change import NO_CHANGE, OWNER, changed, optimise, rank, rebatch, refit, rehost, warm_up
+from trimtab.retuning._change import (
+    NO_CHANGE,
+    OWNER,
+    changed,
+    optimise,
+    rank,
+    rebatch,
+    refit,
+    rehost,
+    run_eagerly,
+    warm_up,
+)
 from trimtab.retuning._collector import Collector
+from trimtab.retuning._entries import entry_moves
 from trimtab.retuning._fits import bucket_fits
 from trimtab.retuning._known import Known, Seen, seen_shapes
 from trimtab.retuning._precisions import QUANTISE, WAYS, precision_moves
+from trimtab.retuning._serving import serving_moves
 
 __all__ = [
     "ABILITIES",
@@ -45,7 +61,8 @@ __all__ = [
 ]
 
 LEVELS = "graph-optimisation levels"
-ABILITIES = (LEVELS, *(f"precision {name}" for name in PRECISIONS), *(f"{QUANTISE} {way}" for way in WAYS))
+EAGER = "mode eager"
+ABILITIES = (LEVELS, EAGER, *(f"precision {name}" for name in PRECISIONS), *(f"{QUANTISE} {way}" for way in WAYS))
 """What moves ask of a backend, in the words of its abilities."""
 
 
@@ -58,7 +75,7 @@ class Options:
 
 
 def enumerate_moves(study: Study, known: Known) -> Options:
-    """Every move that ``study.space`` and ``study.candidates`` allow, on top of "no change"."""
+    """Every move that ``study.space`` and ``study.candidates`` allow, on top of "no change", unfused and eager."""
     found = Collector(study, known)
     found.moves.append(
         Move(
@@ -75,9 +92,12 @@ def enumerate_moves(study: Study, known: Known) -> Options:
         _declared(found, candidate)
     _warm_lists(found)
     _batch_policies(found)
+    serving_moves(found)
     bucket_fits(found)
+    entry_moves(found)
     _backends(found)
     _optimisations(found)
+    _eager(found)
     precision_moves(found)
     ordered = sorted(found.moves, key=lambda move: move.size)
     return Options(tuple(ordered), tuple(found.refused))
@@ -208,6 +228,7 @@ def _backends(found: Collector) -> None:
         found.add(charge(move, found.known.profiles))
 
 
+UNFUSED: Optimisation = "off"
 _LEVELS: dict[Optimisation, str] = {
     "default": "Compile with the graph optimisations that the runtime takes by default.",
     "off": "Compile without graph optimisations: no operator is fused.",
@@ -220,7 +241,7 @@ _LEVELS: dict[Optimisation, str] = {
 def _optimisations(found: Collector) -> None:
     """Fusion saves launches and may cost memory: every level is compiled, and judged with its peak beside it."""
     base = found.study.baseline
-    for level in found.study.space.optimisations:
+    for level in dict.fromkeys((*found.study.space.optimisations, UNFUSED)):
         name, sentence = f"fusion-{level}", _LEVELS[level]
         if level == base.compile.optimisation:
             found.refuse(name, sentence, "it is the baseline's level")
@@ -237,3 +258,20 @@ def _optimisations(found: Collector) -> None:
             risk=_QUALITY_RISK + " Peak memory may rise with fusion.",
         )
         found.add(charge(move, found.known.profiles))
+
+
+def _eager(found: Collector) -> None:
+    base = found.study.baseline
+    name, sentence = "eager", "Run the network as it is, without compiling it."
+    plan = replace(run_eagerly(base), id=name, note="")
+    if EAGER in found.known.unable:
+        found.refuse(name, sentence, f"{base.compile.backend}: {found.known.unable[EAGER]}")
+        return
+    dropped = ", ".join(sorted(base.compile.options.keys() - {"mode"}))
+    risk = _QUALITY_RISK + (f" What the compiler was told is dropped: {dropped}." if dropped else "")
+    found.add(
+        charge(
+            Move(kind="backend", sentence=sentence, owner=OWNER["backend"], plan=plan, size=rank("backend"), risk=risk),
+            found.known.profiles,
+        )
+    )

@@ -37,6 +37,8 @@ from trimtab.retuning._change import NO_CHANGE
 
 FIRST_LOOK = 3
 ENSEMBLE = 20
+REFORMING = ("batch", "order", "placement", "admit", "workers")
+"""Kinds of move that decide who waits for whom, and so who is batched with whom."""
 JITTER_NS: Ns = 60_000
 """Standard deviation of the arrival jitter between replicas: what a quiet machine's own timing shows."""
 
@@ -166,9 +168,9 @@ def _close(rows: Sequence[Simulated], name: str) -> list[int]:
     close = [
         i
         for i, row in enumerate(rows)
-        if not row.failed and (i == leader or row.move.kind == "batch" or _overlap(row, rows[leader]))
+        if not row.failed and (i == leader or row.move.kind in REFORMING or _overlap(row, rows[leader]))
     ]
-    return sorted({0, *close}) if len(close) > 1 or any(rows[i].move.kind == "batch" for i in close) else []
+    return sorted({0, *close}) if len(close) > 1 or any(rows[i].move.kind in REFORMING for i in close) else []
 
 
 def _overlap(row: Simulated, other: Simulated) -> bool:
