@@ -30,6 +30,11 @@ READABLE = {
     "loadgen_trace": "MLPerf LoadGen trace",
     "loadgen_detail": "MLPerf LoadGen log",
     "loadgen_summary": "MLPerf LoadGen log",
+    "triton_trace": "Triton trace",
+    "aiperf": "AIPerf record export",
+    "perf_analyzer": "perf_analyzer report",
+    "model_analyzer_rates": "Model Analyzer results",
+    "model_analyzer_single": "Model Analyzer results",
 }
 FILES = sorted(path for path in SAMPLES.iterdir() if path.name.startswith(tuple(READABLE)))
 

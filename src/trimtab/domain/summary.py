@@ -11,7 +11,7 @@ from trimtab.domain.noun import NEVER, Noun, Ns
 
 
 class Point(Noun, frozen=True, kw_only=True):
-    """One operating point: what a load tool measured while it held one setting.
+    """One operating point: what a load tool measured while it held one load and one ``setting`` of anything else.
 
     ``count`` = requests behind its figures. ``offered`` and ``achieved`` = requests a second, asked for and done.
     ``clients`` = requests that the tool kept in flight. None = the file does not say. ``latency`` = ns by name: min,
@@ -19,6 +19,7 @@ class Point(Noun, frozen=True, kw_only=True):
     """
 
     name: str
+    setting: str = ""
     count: int | None = None
     offered: float | None = None
     achieved: float | None = None

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 from trimtab.domain.noun import NEVER, Ns
+from trimtab.errors import DataError
+from trimtab.readers import _csv
+from trimtab.readers._rows import Chunk, Text, Want
 
+MOST_ROWS = 20_000
 _LATEST_NS = 4e18
 _TYPES = {
     "float64": ("fp64", "f64", "double"),
@@ -45,3 +50,21 @@ def count(text: object) -> int | None:
 def type_name(word: str) -> str:
     """The common name of a type to compute in, as a tool writes it; "" for any other word."""
     return _BY_WORD.get(word.strip().lower(), "")
+
+
+def table_rows(path: Path, what: str) -> tuple[list[str], list[dict[str, Text]]]:
+    """The headers of a CSV file, and its rows by header. DataError for more rows than ``what`` can have."""
+    names = _csv.columns(path)
+    rows: list[dict[str, Text]] = []
+
+    def accept(chunk: Chunk) -> None:
+        if len(rows) + len(chunk.places) > MOST_ROWS:
+            raise DataError(
+                f"{path.name} holds more than {MOST_ROWS} rows", where=str(path), fix=f"give {what}, not requests"
+            )
+        rows.extend(
+            dict(zip(chunk.columns, values, strict=True)) for values in zip(*chunk.columns.values(), strict=True)
+        )
+
+    _csv.read(path, Want(dict.fromkeys(names, what)), accept)
+    return names, rows

@@ -9,7 +9,20 @@ from __future__ import annotations
 from pathlib import Path
 
 from trimtab.errors import DataError
-from trimtab.readers import chrome, kineto, loadgen, loadgen_trace, ort_profile, torch_logs, torch_trace
+from trimtab.readers import (
+    aiperf,
+    chrome,
+    kineto,
+    loadgen,
+    loadgen_trace,
+    model_analyzer,
+    ort_profile,
+    perf_analyzer,
+    perf_export,
+    torch_logs,
+    torch_trace,
+    triton_trace,
+)
 from trimtab.readers._file import first_bytes, require_file
 from trimtab.readers._format import Format
 from trimtab.readers._table import is_table
@@ -17,6 +30,11 @@ from trimtab.readers._table import is_table
 FORMATS: tuple[Format, ...] = (
     loadgen_trace.FORMAT,
     loadgen.FORMAT,
+    triton_trace.FORMAT,
+    aiperf.FORMAT,
+    perf_analyzer.FORMAT,
+    perf_export.FORMAT,
+    model_analyzer.FORMAT,
     ort_profile.FORMAT,
     kineto.FORMAT,
     chrome.FORMAT,
@@ -33,6 +51,12 @@ _OTHERS: tuple[tuple[bytes, bytes, str, str], ...] = (
     ),
     (b"{", b'"rf_id"', "a Chakra execution trace", "it holds operators without times: give the profiler's own trace"),
     (b"{", b'"resourceSpans"', "an OpenTelemetry trace", "give a table of requests made from its spans"),
+    (
+        b"Model,GPU UUID",
+        b"GPU Utilization",
+        "Model Analyzer's means of its GPUs",
+        "it holds no latency: give metrics-model-inference.csv of the same run",
+    ),
 )
 """Beginning, a mark behind it, what it is, what to give instead."""
 _TABLE = "a table of requests (docs/diagnose.md), as CSV, TSV, JSONL or Parquet"
@@ -43,15 +67,13 @@ def find(path: Path) -> Format | None:
     require_file(path, "the file to diagnose")
     head = first_bytes(path, HEAD)
     found = next((one for one in FORMATS if one.holds(head)), None)
-    if found is not None or is_table(path):
+    if found is not None:
         return found
-    raise _refusal(path, head)
-
-
-def _refusal(path: Path, head: bytes) -> DataError:
-    start = head.lstrip(b"\xef\xbb\xbf \t\r\n")
     known = f"{', '.join(one.name for one in FORMATS)}; or {_TABLE}"
+    start = head.lstrip(b"\xef\xbb\xbf \t\r\n")
     for begins, holds, name, instead in _OTHERS:
         if start.startswith(begins) and holds in start[: 64 << 10]:
-            return DataError(f"{path.name} is {name}", where=str(path), fix=f"{instead}. Read are: {known}")
-    return DataError(f"{path.name} is of no known format", where=str(path), fix=f"give one of: {known}")
+            raise DataError(f"{path.name} is {name}", where=str(path), fix=f"{instead}. Read are: {known}")
+    if is_table(path):
+        return None
+    raise DataError(f"{path.name} is of no known format", where=str(path), fix=f"give one of: {known}")

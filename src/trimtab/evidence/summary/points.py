@@ -29,22 +29,25 @@ def mean_latency(point: Point) -> float | None:
 
 
 def saturated(points: tuple[Point, ...]) -> str:
-    """A sentence on the step from which more clients only wait; empty where throughput still grows."""
-    known = sorted((p for p in points if p.clients and p.achieved), key=lambda p: p.clients or 0.0)
-    for before, after in pairwise(known):
-        if before.clients == after.clients or before.achieved is None or after.achieved is None:
-            continue
-        more = (after.clients or 0.0) / (before.clients or 1.0) - 1
-        gained = after.achieved / before.achieved - 1
-        waits = mean_latency(before), mean_latency(after)
-        if gained >= FLAT * more or waits[0] is None or waits[1] is None:
-            continue
-        return (
-            f"from {before.name} to {after.name} throughput goes from {before.achieved:.4g}/s to "
-            f"{after.achieved:.4g}/s and the mean latency from {lasting(waits[0])} to {lasting(waits[1])}: "
-            "who is added only waits"
-        )
-    return ""
+    """A sentence on the first step from which more clients only wait; empty where throughput still grows.
+
+    Only points of one setting are compared."""
+    known = sorted((p for p in points if p.clients and p.achieved), key=lambda p: (p.setting, p.clients or 0.0))
+    return next(filter(None, (_step(before, after) for before, after in pairwise(known))), "")
+
+
+def _step(before: Point, after: Point) -> str:
+    a, b = before.clients or 0.0, after.clients or 0.0
+    rate, reached = before.achieved or 0.0, after.achieved or 0.0
+    waits = mean_latency(before), mean_latency(after)
+    if before.setting != after.setting or not a < b or waits[0] is None or waits[1] is None:
+        return ""
+    if reached / rate - 1 >= FLAT * (b / a - 1):
+        return ""
+    return (
+        f"from {before.name} to {after.name} throughput goes from {rate:.4g}/s to {reached:.4g}/s and the mean "
+        f"latency from {lasting(waits[0])} to {lasting(waits[1])}: who is added only waits"
+    )
 
 
 def largest_stage(points: tuple[Point, ...]) -> str:
