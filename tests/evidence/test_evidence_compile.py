@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from evidence_cases import profile
+from msgspec.structs import replace
 
 from trimtab.domain.profile import CompileFailure
 from trimtab.domain.study import QualitySpec
@@ -25,12 +26,21 @@ def test_one_entry() -> None:
     assert {name: column[0] for name, column in entries.columns.items()} == {
         "plan": "base", "entry": "dyn", "backend": "null", "optimisation": "default", "declared": "default",
         "executed": "f32", "executed_share": 1.0, "time": 250.0, "memory": 3.0, "peak": 8.0, "scratch": None,
-        "operators_before": 5, "operators": 1, "fusions": 0, "warm": 2.0, "first_excess": 18.0,
+        "workspace": None, "operators_before": 5, "operators": 1, "fusions": 0, "warm": 2.0, "first_excess": 18.0,
     }  # fmt: skip
     assert {name: column[0] for name, column in shapes.columns.items()} == {
         "plan": "base", "entry": "dyn", "executed": "1x100", "warm": 2.0, "lo": 1.9, "hi": 2.1, "p95": 2.3,
         "on_core": 2.0, "first": 20.0, "first_excess": 18.0, "n": 12,
     }  # fmt: skip
+
+
+def test_what_one_run_holds_is_a_figure_only_where_the_runtime_counts() -> None:
+    silent = profile({(1, 100): WALLS})
+    counted = replace(silent, inspection=replace(silent.inspection, executed=(1, 100), workspace_bytes=3 << 20))
+    figure = compiled.findings([counted], [], F32).figure("compile.base.dyn.workspace")
+    assert figure is not None
+    assert (figure.value, figure.unit, figure.note) == (3.0, "MiB", "one run at 1x100")
+    assert compiled.findings([silent], [], F32).figure("compile.base.dyn.workspace") is None
 
 
 def test_too_few_repeats_have_no_interval() -> None:

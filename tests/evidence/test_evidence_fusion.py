@@ -53,6 +53,24 @@ def test_every_sentence_holds_the_memory_beside_the_time() -> None:
     assert next(fusion.told([TODAY, blind])).text.endswith("peak memory not known.")
 
 
+def test_what_one_run_holds_stands_beside_its_time_where_the_runtime_counts() -> None:
+    less, more = (
+        replace(one, inspection=replace(one.inspection, workspace_bytes=mib << 20))
+        for one, mib in ((TODAY, 8), (OFF, 12))
+    )
+    found = fusion.levels([less, more])
+    assert found is not None
+    assert (found.columns["workspace"], found.columns["scratch"]) == ((8.0, 12.0), (None, None))
+    assert next(fusion.told([less, more])).text == (
+        "any compiled with level off instead of default: 9 operators instead of 4, +50.0 % time at 1x100, "
+        "+50.0 % held in one run (12 MiB), -25.0 % peak memory (150 MiB)."
+    )
+    half_known = fusion.levels([less, OFF])
+    assert half_known is not None
+    assert half_known.columns["workspace"] == (8.0, None)
+    assert "held in one run" not in next(fusion.told([less, OFF])).text
+
+
 def test_the_page_of_metrics_holds_these_changes() -> None:
     page = " ".join((Path(__file__).parents[2] / "docs" / "metrics.md").read_text().split())
     text = next(fusion.told([TODAY, OFF])).text

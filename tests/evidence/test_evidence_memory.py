@@ -49,10 +49,19 @@ def test_one_row_a_plan() -> None:
     found = memory.by_plan({"base": (PLAN, [held(100), held(120, [(10, 90), (60, 110)], 7.5)])}, 200 * MIB)
     assert found is not None
     assert {name: column[0] for name, column in found.columns.items()} == {
-        "plan": "base", "entries": 2, "workers": 1, "memory": 6.0, "peak": 120.0, "scratch": 7.5, "growth": 40.0,
-        "growth_late": None, "shapes": 60, "limit": 200.0, "share": 0.6,
+        "plan": "base", "entries": 2, "workers": 1, "memory": 6.0, "peak": 120.0, "scratch": 7.5, "workspace": None,
+        "growth": 40.0, "growth_late": None, "shapes": 60, "limit": 200.0, "share": 0.6,
     }  # fmt: skip
     assert memory.by_plan({"base": (PLAN, [])}, None) is None
+
+
+def test_the_workspace_of_a_plan_is_that_of_the_entry_that_holds_most_in_a_run() -> None:
+    narrow, wide = (
+        replace(held(100), inspection=replace(held(100).inspection, workspace_bytes=mib * MIB)) for mib in (4, 18)
+    )
+    found = memory.by_plan({"base": (PLAN, [narrow, wide, held(100)])}, None)
+    assert found is not None
+    assert found.columns["workspace"] == (18.0,)
 
 
 def test_what_is_not_readable_is_not_known() -> None:

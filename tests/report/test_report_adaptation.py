@@ -129,5 +129,28 @@ def test_fusion_levels_stand_with_their_memory_and_their_tail() -> None:
     assert grids(part(view(joined), "compile"))["Fusion against memory"].rows[0].cells[-1].text == f"+12{G}%"
 
 
+def test_a_fusion_level_shows_its_workspace_and_intervals_and_a_replay_outranks_the_simulation() -> None:
+    row: dict[str, Cell] = {
+        "plan": "im2col", "entry": "to-192", "level": "off, convolution = im2col", "operators_before": 330,
+        "operators": 93, "fused": 240, "shape": "1x192", "warm": 16.0, "warm_lo": 15.5, "warm_hi": 16.5,
+        "workspace": 18.0, "peak": 150.0, "compile": 80.0, "change": -0.4, "lo": -0.45, "hi": -0.35,
+    }  # fmt: skip
+    simulated = grids(part(view(with_("retune", series("retune.fusion", [row]))), "compile"))["Fusion against memory"]
+    assert [column.label for column in simulated.columns[4:]] == ["Workspace", "Peak", "Compile", "p95 against today"]
+    assert [(cell.text, cell.sub) for cell in simulated.rows[0].cells[3:]] == [
+        (f"16{G}ms", "(15.5 to 16.5) at 1x192"), (f"18{G}MiB", ""), (f"150{G}MiB", ""), (f"80{G}ms", ""),
+        (f"−40{G}%", f"simulated (−45 to −35{G}%)"),
+    ]  # fmt: skip
+    replayed: dict[str, Cell] = {
+        "plan": "im2col", "sentence": "im2col", "status": "chosen", "reason": "", "measured": -0.5,
+        "measured_lo": -0.6, "measured_hi": -0.4,
+    }  # fmt: skip
+    record = sample.ship()
+    tables = (series("retune.fusion", [row]), series("retune.candidates", [replayed]))
+    record = replace(record, findings=record.findings | {"retune": replace(record.findings["retune"], series=tables)})
+    last = grids(part(view(record), "compile"))["Fusion against memory"].rows[0].cells[-1]
+    assert (last.text, last.sub) == (f"−50{G}%", f"measured (−60 to −40{G}%)")
+
+
 def test_the_page_still_renders() -> None:
     assert "adaptation-gain" in render(view(with_("score", adapted(8))))

@@ -53,8 +53,9 @@ COMPILED = Series(
     id="compile.fusion",
     columns={
         "plan": ("today", "fusion-off", "elsewhere"), "level": ("default", "off", "all"), "peak": (200.0, 150.0, 9.0),
+        "workspace": (None, None, 2.0),
     },
-    units={"peak": "MiB"},
+    units={"peak": "MiB", "workspace": "MiB"},
     artifact="profiles",
 )  # fmt: skip
 
@@ -74,6 +75,19 @@ def test_tail_and_memory_stand_in_one_row() -> None:
         "peak 150 MiB."
     )
     assert told.figures == ("retune.simulated.today", "retune.simulated.fusion-off")
+
+
+def test_of_several_entries_those_that_hold_most_speak_for_their_level() -> None:
+    columns = COMPILED.columns | {
+        "plan": ("today", "today", "fusion-off"), "level": ("default", "default", "off"), "workspace": (4.0, 18.0, 6.0),
+    }  # fmt: skip
+    rows = [simulated("today", "no-change", 50.0, 0.0), simulated("fusion-off", "optimisation", 60.0, 0.2)]
+    found = fusion.joined(replace(COMPILED, columns=columns), rows, SLA)
+    assert found is not None
+    assert fusion.told(found, SLA).text == (
+        "Fusion levels, simulated, each with its peak memory: default p95 +0.0 %, peak 200 MiB, of which one run holds "
+        "18 MiB; off p95 +20 %, peak 9 MiB, of which one run holds 6 MiB."
+    )
 
 
 def test_a_level_that_cannot_run_keeps_its_memory() -> None:

@@ -7,9 +7,12 @@ the median of each shape carries a Beta interval. First-run excess = first run -
 shape costs once for each worker that meets it. Executed precision is the share of profiled TIME by the element type
 that really computed (by count of operators where the runtime gives no times): a declared precision that was not
 executed is a finding, and so is a silent one. Operators before / after and fusions say what the graph compiler did;
-fusion saves launches and may raise peak memory, so the two stand in one row.
+fusion saves launches and may raise peak memory, so the two stand in one row. *workspace* = the most that the runtime's
+own allocator held at once in one run of the inspected shape: the process's peak has all that it ever held in it, and
+hides what a plan changes for one run.
 
-Limits: the profile is of one quiet core; the share of an operator is that of the one shape that was inspected.
+Limits: the profile is of one quiet core; the share of an operator is that of the one shape that was inspected, and so
+is the workspace.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from trimtab.domain.figure import Finding, Findings
+from trimtab.domain.noun import Executed
 from trimtab.domain.plan import Precision
 from trimtab.domain.profile import CompileFailure, CompileProfile, ShapeTiming
 from trimtab.domain.study import QualitySpec
@@ -95,6 +99,9 @@ def _entry_figures(desk: Desk, profile: CompileProfile) -> None:
     desk.add(f"{name}.memory", profile.memory_bytes / MIB, "MiB", 1, artifact=artifact)
     desk.add(f"{name}.peak", profile.peak_bytes / MIB, "MiB", 1, artifact=artifact)
     look = profile.inspection
+    held = fusion.workspace(profile)
+    if held is not None:
+        desk.add(f"{name}.workspace", held, "MiB", 1, artifact=artifact, note=f"one run at {_times(look.executed)}")
     count = len(look.operators)
     desk.add(
         f"{name}.operators", float(count), "operators", 1, artifact=artifact, note=f"{look.operators_before} before"
@@ -189,7 +196,10 @@ def _first_runs(profiles: Sequence[CompileProfile]) -> Iterator[Finding]:
             yield Finding(text=text, figures=(f"compile.{_name(profile)}.first_excess",), owner="compiler")
 
 
-_ENTRY_UNITS = {"time": "ms", "memory": "MiB", "peak": "MiB", "scratch": "MiB", "warm": "ms", "first_excess": "ms"}
+_ENTRY_UNITS = {
+    **dict.fromkeys(("time", "warm", "first_excess"), "ms"),
+    **dict.fromkeys(("memory", "peak", "scratch", "workspace"), "MiB"),
+}
 
 
 def _entry(profile: CompileProfile) -> Row:
@@ -207,6 +217,7 @@ def _entry(profile: CompileProfile) -> Row:
         "memory": profile.memory_bytes / MIB,
         "peak": profile.peak_bytes / MIB,
         "scratch": profile.scratch_bytes / MIB if profile.scratch_bytes >= 0 else None,
+        "workspace": fusion.workspace(profile),
         "operators_before": look.operators_before,
         "operators": len(look.operators),
         "fusions": look.fusions,
@@ -224,7 +235,7 @@ def _shapes(profile: CompileProfile) -> Iterator[Row]:
         yield {
             "plan": profile.plan,
             "entry": profile.entry,
-            "executed": "x".join(map(str, timing.executed)),
+            "executed": _times(timing.executed),
             "warm": quantile(timing.wall_ns, 0.5) * NS_MS,
             "lo": interval.lo * NS_MS if interval else None,
             "hi": interval.hi * NS_MS if interval else None,
@@ -234,6 +245,10 @@ def _shapes(profile: CompileProfile) -> Iterator[Row]:
             "first_excess": first_excess(timing) * NS_MS,
             "n": len(timing.wall_ns),
         }
+
+
+def _times(executed: Executed) -> str:
+    return "x".join(map(str, executed))
 
 
 def _kernels(profile: CompileProfile) -> Iterator[Row]:

@@ -6,10 +6,12 @@ A *level* is the graph-optimisation level with the options that say the same one
 Profiles are set side by side where backend, entry, threads, precision and every other option agree; of plans with one
 level the first stands for all. *fused* = operators of the network that were folded into another one. *warm* =
 median warm time at one shape that all of them profiled: the smallest batch, the middle one by volume; its Beta interval
-beside it. *peak* = the process's peak memory while it compiled and ran.
+beside it. *peak* = the process's peak memory while it compiled and ran. *scratch* = the most that one run took above
+what was held before it, and *workspace* = the most that the runtime's own allocator held in one run of the shape that
+was inspected: each where it is known.
 
 Fusion saves launches and intermediate results; a fused kernel may need a larger workspace, all at once. So time never
-stands without peak memory: a level that is faster and needs more is said as both.
+stands without memory: a level that is faster and needs more is said as both.
 
 Limits: times are those of a quiet core, one request at a time; what a level does to the queue is the simulation's to
 say. Levels that give the same operators are not told apart by their names.
@@ -22,7 +24,7 @@ from math import prod
 from typing import Any
 
 from trimtab.domain.figure import Finding, Series
-from trimtab.domain.noun import Executed
+from trimtab.domain.noun import NEVER, Executed
 from trimtab.domain.plan import kind_of_option
 from trimtab.domain.profile import CompileOptions, CompileProfile, ShapeTiming
 from trimtab.evidence._latency_tables import table
@@ -30,7 +32,10 @@ from trimtab.evidence.figures import NS_MS, percent, series
 from trimtab.evidence.stats.quantiles import beta_interval, quantile
 
 MIB = 2**20
-UNITS = {"warm": "ms", "warm_lo": "ms", "warm_hi": "ms", "peak": "MiB", "memory": "MiB", "compile": "ms"}
+UNITS = {
+    **dict.fromkeys(("warm", "warm_lo", "warm_hi", "compile"), "ms"),
+    **dict.fromkeys(("peak", "scratch", "workspace", "memory"), "MiB"),
+}
 
 Row = dict[str, Any]
 
@@ -42,7 +47,7 @@ def levels(profiles: Sequence[CompileProfile]) -> Series | None:
 
 
 def told(profiles: Sequence[CompileProfile]) -> Iterator[Finding]:
-    """Each level against its entry's first: operators, time and peak memory in one sentence."""
+    """Each level against its entry's first: operators, time and memory in one sentence."""
     for group in _groups(profiles):
         base, *others = _rows(group)
         for row in others:
@@ -50,11 +55,19 @@ def told(profiles: Sequence[CompileProfile]) -> Iterator[Finding]:
             text += f"{row['operators']} operators instead of {base['operators']}"
             if row["warm"] is not None and base["warm"]:
                 text += f", {_change(row['warm'], base['warm'])} time at {row['shape']}"
+            if row["workspace"] and base["workspace"]:
+                text += f", {_change(row['workspace'], base['workspace'])} held in one run ({row['workspace']:.4g} MiB)"
             if row["peak"] > 0 and base["peak"] > 0:
                 text += f", {_change(row['peak'], base['peak'])} peak memory ({row['peak']:.4g} MiB)."
             else:
                 text += ", peak memory not known."
             yield Finding(text=text, owner="compiler")
+
+
+def workspace(profile: CompileProfile) -> float | None:
+    """MiB that the runtime's allocator held at most in one run; None where it does not count."""
+    held = profile.inspection.workspace_bytes
+    return None if held == NEVER else held / MIB
 
 
 def _change(value: float, base: float) -> str:
@@ -92,6 +105,8 @@ def _rows(group: Sequence[CompileProfile]) -> Iterator[Row]:
             "shape": "x".join(map(str, shape)),
             **_warm(timing),
             "peak": profile.peak_bytes / MIB,
+            "scratch": None if profile.scratch_bytes == NEVER else profile.scratch_bytes / MIB,
+            "workspace": workspace(profile),
             "memory": profile.memory_bytes / MIB,
             "compile": profile.compile_ns * NS_MS,
         }

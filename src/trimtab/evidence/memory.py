@@ -4,9 +4,10 @@ Definitions
 -----------
 *peak* of a plan = the most that one process held while any of its entries was compiled or ran, times its workers; it is
 held against the *limit*: the least of what the study assumes, what the control group allows, and what the machine has.
-*scratch* = the most that one run took above what was held before it. *growth* of a dynamic entry = what its process
-holds more for 100 further distinct shapes: (last - first) / shapes between them, over the whole curve, and over its
-second half, which says whether it goes on.
+*scratch* = the most that one run took above what was held before it. *workspace* = the most that the runtime's own
+allocator held in one run, of the entry that holds most. *growth* of a dynamic entry = what its process holds more for
+100 further distinct shapes: (last - first) / shapes between them, over the whole curve, and over its second half, which
+says whether it goes on.
 
 Limits: peaks are of a profile, one request or batch at a time, with the shapes that it ran; traffic with more shapes
 goes on along the curve. What the driver, the pace kernel and the payloads of a run take is inside the worker's peak as
@@ -23,6 +24,7 @@ from trimtab.domain.plan import Plan
 from trimtab.domain.profile import CompileProfile, MemoryPoint
 from trimtab.evidence._latency_tables import table
 from trimtab.evidence.figures import percent, series
+from trimtab.evidence.fusion import workspace
 
 MIB = 2**20
 HUNDRED = 100
@@ -56,7 +58,8 @@ def second_half(points: Sequence[MemoryPoint]) -> tuple[MemoryPoint, ...]:
 def by_plan(plans: Mapping[str, tuple[Plan, Profiles]], limit: int | None) -> Series | None:
     """``compile.memory``: one row a plan; None where there is none. ``limit`` in bytes."""
     rows = [_row(plan, profiles, limit) for plan, profiles in plans.values() if profiles]
-    units = dict.fromkeys(("peak", "memory", "scratch", "growth", "growth_late", "limit"), "MiB") | {"share": "share"}
+    in_mib = ("peak", "memory", "scratch", "workspace", "growth", "growth_late", "limit")
+    units = dict.fromkeys(in_mib, "MiB") | {"share": "share"}
     note = "growth for 100 further distinct shapes; peak of all workers"
     return series("compile.memory", table(rows), units, "profiles", scope="this machine", note=note) if rows else None
 
@@ -102,6 +105,7 @@ def _grown(profile: CompileProfile) -> Finding:
 def _row(plan: Plan, profiles: Profiles, limit: int | None) -> Row:
     most = peak(plan, profiles)
     scratch = max((one.scratch_bytes for one in profiles), default=NEVER)
+    held = [one for one in map(workspace, profiles) if one is not None]
     curve = max((one.growth for one in profiles), key=lambda points: growth(points) or 0.0, default=())
     return {
         "plan": plan.id,
@@ -110,6 +114,7 @@ def _row(plan: Plan, profiles: Profiles, limit: int | None) -> Row:
         "memory": sum(one.memory_bytes for one in profiles) / MIB,
         "peak": None if most is None else most / MIB,
         "scratch": None if scratch == NEVER else scratch / MIB,
+        "workspace": max(held, default=None),
         "growth": growth(curve),
         "growth_late": growth(second_half(curve)),
         "shapes": curve[-1].shapes if curve else None,

@@ -1,7 +1,7 @@
 """Fusion levels that were candidates: what compiling gave, with what the simulated tail makes of it (R14, R29).
 
-The compile stage knows operators, time and peak memory of each level; the search knows the simulated primary metric of
-its plan. They stand in one row, so that no level is chosen for its time without its memory.
+The compile stage knows operators, time and memory of each level; the search knows the simulated primary metric of its
+plan. They stand in one row, so that no level is chosen for its time without its memory.
 """
 
 from __future__ import annotations
@@ -44,14 +44,26 @@ def joined(fusion: Series | None, rows: Sequence[Simulated], sla: Sla) -> Series
 
 
 def told(found: Series, sla: Sla) -> Finding:
-    """Each level that was tried: the simulated change and its peak memory, in one sentence."""
+    """Each level that was tried: the simulated change and its peak memory, in one sentence. Of several entries those
+    that hold most speak for their level."""
     rows = [dict(zip(found.columns, cells, strict=True)) for cells in zip(*found.columns.values(), strict=True)]
-    said = []
+    levels: dict[Cell, list[dict[str, Cell]]] = {}
     for row in rows:
-        change, peak = row["change"], row["peak"]
-        moved = metric.signed(change) if isinstance(change, float) else "not known"
-        memory = f"{peak:.4g} MiB" if isinstance(peak, float) and peak > 0 else "not known"
-        said.append(f"{row['level']} {sla.metric} {moved}, peak {memory}")
+        levels.setdefault(row["level"], []).append(row)
+    said = [f"{level} {sla.metric} {_level(entries)}" for level, entries in levels.items()]
     plans = tuple(f"retune.simulated.{row['plan']}" for row in rows)
-    text = f"Fusion levels, simulated, each with its peak memory: {'; '.join(dict.fromkeys(said))}."
+    text = f"Fusion levels, simulated, each with its peak memory: {'; '.join(said)}."
     return Finding(text=text, figures=tuple(dict.fromkeys(plans)), owner="compiler")
+
+
+def _level(entries: Sequence[dict[str, Cell]]) -> str:
+    change, peak, workspace = entries[0]["change"], _most(entries, "peak"), _most(entries, "workspace")
+    moved = metric.signed(change) if isinstance(change, float) else "not known"
+    memory = "not known" if peak is None else f"{peak:.4g} MiB"
+    held = "" if workspace is None else f", of which one run holds {workspace:.4g} MiB"
+    return f"{moved}, peak {memory}{held}"
+
+
+def _most(entries: Sequence[dict[str, Cell]], name: str) -> float | None:
+    known = [cell for row in entries if isinstance(cell := row[name], float) and cell > 0]
+    return max(known, default=None)

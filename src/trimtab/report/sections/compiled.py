@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from trimtab.domain.figure import Series
+from trimtab.domain.figure import Interval, Series
 from trimtab.report import words
 from trimtab.report.book import Book, Values, each, real, source
 from trimtab.report.page import Block, Cell, Column, Fold, Grid, Row, Section
@@ -81,7 +81,7 @@ def _row(book: Book, row: Values) -> Row:
             Cell(text=name[1], sub=f"{name[0]}, {row.get('backend', '')}"),
             Cell(text=_ms(time)),
             Cell(text=_mib(row.get("memory"))),
-            Cell(text=_mib(row.get("peak")), sub=_scratch(row)),
+            Cell(text=_mib(row.get("peak")), sub=_one_run(row)),
             Cell(text=_operators(before, after)),
             Cell(text=words.number(real(row.get("fusions")))),
             Cell(text=_ms(real(row.get("warm")))),
@@ -94,35 +94,63 @@ def _row(book: Book, row: Values) -> Row:
 
 
 def _fusion(book: Book) -> Grid | None:
-    """Fusion levels of one entry: time never without memory, and the simulated tail where a level was a candidate."""
+    """Fusion levels of one entry: time never without memory, and the tail where a level was a candidate."""
     series = book.series("retune.fusion", "compile.fusion")
     if series is None:
         return None
     rows = list(each(series))
+    counted = any(real(row.get("workspace")) is not None for row in rows)
+    tail = f"{book.record.study.sla.metric} against today"
     columns = (
         Column(label="Graph-optimisation level"),
         Column(label="Operators", align="right"),
         Column(label="Fused", align="right"),
         Column(label="Warm", align="right"),
+        *((Column(label="Workspace", sub="one run", align="right"),) if counted else ()),
         Column(label="Peak", align="right"),
         Column(label="Compile", align="right"),
-        *((Column(label="Simulated", sub="against today", align="right"),) if "change" in series.columns else ()),
+        *((Column(label=tail, align="right"),) if "change" in series.columns else ()),
     )
-    return Grid(columns=columns, rows=tuple(_level(row) for row in rows), title="Fusion against memory")
+    measured = _measured(book)
+    levels = tuple(_level(row, counted, measured.get(str(row["plan"]), {})) for row in rows)
+    return Grid(columns=columns, rows=levels, title="Fusion against memory")
 
 
-def _level(row: Values) -> Row:
+def _measured(book: Book) -> dict[str, Values]:
+    """The candidates that were replayed, by plan."""
+    series = book.series("retune.candidates")
+    rows = each(series) if series else ()
+    return {str(row["plan"]): row for row in rows if real(row.get("measured")) is not None}
+
+
+def _level(row: Values, counted: bool, measured: Values) -> Row:
+    shape = f"at {row['shape']}" if row.get("shape") else ""
     cells = [
         Cell(text=str(row["level"]), sub=f"{row['plan']}, {row['entry']}"),
         Cell(text=_operators(real(row.get("operators_before")), real(row.get("operators")))),
         Cell(text=words.number(real(row.get("fused")))),
-        Cell(text=_ms(real(row.get("warm"))), sub=f"at {row['shape']}" if row.get("shape") else ""),
+        Cell(text=_ms(real(row.get("warm"))), sub=" ".join(filter(None, (_between(row, "warm_", "ms"), shape)))),
+        *((Cell(text=_mib(row.get("workspace"))),) if counted else ()),
         Cell(text=_mib(row.get("peak"))),
         Cell(text=_ms(real(row.get("compile")))),
     ]
     if "change" in row:
-        cells.append(Cell(text=words.change(real(row["change"]))))
+        cells.append(_tail(row, measured))
     return Row(cells=tuple(cells))
+
+
+def _tail(row: Values, measured: Values) -> Cell:
+    """What replays found, where the level was replayed; else what the simulation says."""
+    if measured:
+        said, where, ends = real(measured["measured"]), "measured", _between(measured, "measured_", "change")
+    else:
+        said, where, ends = real(row["change"]), "simulated", _between(row, "", "change")
+    return Cell(text=words.change(said), sub="" if said is None else f"{where} {ends}".strip())
+
+
+def _between(row: Values, prefix: str, unit: str) -> str:
+    lo, hi = real(row.get(f"{prefix}lo")), real(row.get(f"{prefix}hi"))
+    return "" if lo is None or hi is None else words.spread(Interval(lo=lo, hi=hi), unit)
 
 
 def _ms(value: float | None) -> str:
@@ -134,10 +162,10 @@ def _mib(cell: object) -> str:
     return words.NOTHING if value is None or value < 0 else words.memory(value * 2**20)
 
 
-def _scratch(row: Values) -> str:
-    """What one run takes above what is held before it."""
-    value = real(row.get("scratch"))
-    return "" if value is None else f"{words.memory(value * 2**20)} a run"
+def _one_run(row: Values) -> str:
+    """What one run takes above what is held before it, and what the runtime's allocator holds in it: where known."""
+    said = {"scratch": "a run", "workspace": "workspace"}
+    return ", ".join(f"{_mib(row[name])} {word}" for name, word in said.items() if real(row.get(name)) is not None)
 
 
 def _operators(before: float | None, after: float | None) -> str:

@@ -64,7 +64,9 @@ def _row(row: Values) -> Row:
         cells=(
             Cell(text=str(row["plan"])),
             *(Cell(text=words.number(real(row.get(name)))) for name in ("entries", "workers")),
-            *(Cell(text=_mib(row, name)) for name in ("memory", "scratch", "peak")),
+            Cell(text=_mib(row, "memory")),
+            Cell(text=_mib(row, "scratch"), sub=_workspace(row)),
+            Cell(text=_mib(row, "peak")),
             Cell(text=words.percent(share), glyph="fail" if over else "", look="fail-ink" if over else ""),
             Cell(text=_grown(row, "growth"), sub=_shapes(row)),
             Cell(text=_grown(row, "growth_late")),
@@ -75,6 +77,11 @@ def _row(row: Values) -> Row:
 def _mib(row: Values, name: str) -> str:
     number = real(row.get(name))
     return words.NOTHING if number is None else words.memory(number * MIB)
+
+
+def _workspace(row: Values) -> str:
+    """What the runtime's own allocator holds in a run, where it counts."""
+    return "" if real(row.get("workspace")) is None else f"{_mib(row, 'workspace')} workspace"
 
 
 def _grown(row: Values, name: str) -> str:
