@@ -140,12 +140,10 @@ def _arm_layers(
     label = {"v": hi if right else lo, "row": at, "text": name}
     whisker: Spec = {"type": "rule", "strokeWidth": 1.5, "color": colour(look)}
     dot: Spec = {"type": "point", "filled": True, "size": 46, "opacity": 1, "color": colour(look)}
-    text = marks.words(fontSize=12, limit=110, **place, **ink)
-    halo = {**text, "color": colour("ground"), "stroke": colour("ground"), "strokeWidth": 4}
+    text = marks.words(fontSize=12, limit=110, stroke=colour("ground"), strokeWidth=4, **place, **ink)
     return [
         marks.layer(whisker, [{"v": lo, "v2": hi, "row": at}], x=where, x2=marks.to("v2"), y=up),
         marks.layer(dot, [{"v": value, "row": at}], x=where, y=up),
-        marks.layer(halo, [label], x=where, y=up, text=marks.to("text")),
         marks.layer(text, [label], x=where, y=up, text=marks.to("text")),
     ]
 

@@ -136,10 +136,8 @@ def _panels(book: Book, series: Series, points: list[Datum]) -> tuple[Panel, ...
     makers += [partial(entries.panel, book, far), partial(_first, points, histogram)]
     makers += [partial(_first_cost, book, costs, far)] if costs else []
     makers += [partial(_service, points)]
-    alone = len(book.record.study.dim_names) == 1 and all(
-        str(executed).startswith("1x") for executed in series.columns["executed"]
-    )
-    return marks.stack(makers, where, "size" if alone else "")
+    alone = all(str(executed).startswith("1x") for executed in series.columns["executed"])
+    return marks.stack(makers, where, "size" if alone and len(book.record.study.dim_names) == 1 else "")
 
 
 def _service(points: list[Datum], base: Base) -> Panel:

@@ -221,8 +221,8 @@ def _table(book: Book, name: str, parts: list[Part], total: str) -> Grid:
         Column(label="Inherited, ms", align="right"),
         Column(label="Share", align="right"),
         Column(label=f"Removing it alone cuts {name} by", ticks=_ticks(gains)),
-        Column(label="ms", sub="account", align="right"),
-        Column(label="ms", sub="run again", align="right"),
+        Column(label="Account, ms", align="right"),
+        Column(label="Run again, ms", align="right"),
     )
     rows, at, before = [], lead, 0.0
     owner = _owner(parts)
