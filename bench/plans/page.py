@@ -20,6 +20,8 @@ from trimtab.domain.profile import CompileProfile, ShapeTiming
 from trimtab.evidence.stats.quantiles import quantile
 
 MS, MIB = 1e-6, 2**20
+MINOR = 0.005
+FASTEST = 3
 
 
 class Row(Noun, frozen=True, kw_only=True):
@@ -190,7 +192,20 @@ def _network(visits: Sequence[Visit], found: Sequence[Row], network: str) -> Ite
         for band, (count, low, median, high) in reference_spread(visits, network).items()
     )
     yield f"The reference, one after every visit: {spread}. Quality is judged on {one.payloads} payloads."
+    yield "\n".join(_fastest(mine))
     yield _table(_HEAD, [_cells(row) for row in mine])
+
+
+def _fastest(mine: Sequence[Row]) -> Iterator[str]:
+    """The three fastest of each band; never without what they answer and what they computed in."""
+    for band in dict.fromkeys(row.band for row in mine):
+        first = sorted((row for row in mine if row.band == band), key=lambda row: row.ratio)[:FASTEST]
+        said = "; ".join(
+            f"{row.ratio:.2f} {row.backend} {row.precision}, {row.fusion}, {row.mapping} "
+            f"({_judged(row.quality)}; {_shares(row)})"
+            for row in first
+        )
+        yield f"- fastest at {band}: {said}"
 
 
 def _cells(row: Row) -> tuple[str, ...]:
@@ -209,7 +224,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         f"{row.held:.0f} / {row.peak:.0f} / {'?' if row.scratch is None else f'{row.scratch:.0f}'}",
         f"{row.operators} of {row.operators_before}",
         _judged(row.quality),
-        ", ".join(f"{name} {share:.0%}" for name, share in _largest(row.executed)) or "not known",
+        _shares(row),
     )
 
 
@@ -219,8 +234,9 @@ def _judged(quality: Quality | None) -> str:
     return ", ".join(f"{metric} {value:.4f}" for metric, value in quality.values.items()) + f" (n={quality.samples})"
 
 
-def _largest(shares: dict[str, float]) -> list[tuple[str, float]]:
-    return sorted(((n, s) for n, s in shares.items() if s >= 0.005), key=lambda item: -item[1])
+def _shares(row: Row) -> str:
+    largest = sorted(((n, s) for n, s in row.executed.items() if s >= MINOR), key=lambda item: -item[1])
+    return ", ".join(f"{name} {share:.0%}" for name, share in largest) or "not known"
 
 
 def _lost(lost: Sequence[Failure]) -> list[tuple[str, ...]]:
