@@ -49,9 +49,47 @@ class Rejected(Noun, frozen=True, kw_only=True):
     figure: Figure | None = None
 
 
+class Trial(Noun, frozen=True, kw_only=True):
+    """A trigger tried on ``runs`` runs of one injected regression: the share that it ``found``, and after how many
+    requests (``delay``, the median over all runs; None = fewer than half were found), with the ends between which nine
+    of ten runs lie (+inf = not found)."""
+
+    name: str
+    runs: int
+    found: float
+    delay: float | None
+    between: Interval
+
+
+class Trigger(Noun, frozen=True, kw_only=True):
+    """When a shipped move must be undone: a larger share than ``bound`` of the slice's requests is later than
+    ``late_ms`` in two windows of ``window`` arrivals running. ``bound`` None: no such bound could be set, and
+    ``sentence`` says why.
+
+    ``cell`` = the matrix cell whose promise it watches · ``windows`` = healthy ones behind the bound · ``false_alarms``
+    = share of redrawn healthy runs in which it fires · ``trials`` = how soon it finds what was injected · ``back_to`` =
+    the plan to go back to.
+    """
+
+    cell: str
+    slice: str
+    metric: str
+    window: int
+    late_ms: float
+    bound: float | None
+    windows: int
+    false_alarms: float | None
+    false_alarms_interval: Interval | None
+    trials: tuple[Trial, ...]
+    back_to: str
+    owner: Role
+    sentence: str
+
+
 class Proposal(Noun, frozen=True, kw_only=True):
-    """A move with its owner, what it is expected to do, what it did, and where it must be undone. ``undecided`` says why
-    the replays could neither choose nor rule out a move; empty where they could."""
+    """A move with its owner, what it is expected to do, what it did, and where it must be undone: ``rollback`` is the
+    sentence of the first of ``triggers``. ``undecided`` says why the replays could neither choose nor rule out a move;
+    empty where they could."""
 
     move: Move
     baseline: str
@@ -60,6 +98,7 @@ class Proposal(Noun, frozen=True, kw_only=True):
     rollback: str
     rejected: tuple[Rejected, ...]
     undecided: str = ""
+    triggers: tuple[Trigger, ...] = ()
 
 
 class MatrixCell(Noun, frozen=True, kw_only=True):

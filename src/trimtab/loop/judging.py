@@ -9,12 +9,12 @@ from trimtab.domain.figure import Figure
 from trimtab.domain.plan import Plan
 from trimtab.domain.score import Diagnosis
 from trimtab.domain.trace import Trace
-from trimtab.domain.verdict import MatrixCell, Move, Proposal
+from trimtab.domain.verdict import MatrixCell, Move, Proposal, Trigger
 from trimtab.evidence import latency
 from trimtab.evidence.attribute import tail
 from trimtab.loop import conditions, memory, runs
 from trimtab.loop.context import Context
-from trimtab.retuning import arms, findings, moves, rollback
+from trimtab.retuning import arms, findings, moves, triggers
 from trimtab.retuning import memory as charge
 from trimtab.retuning import validate as matrix
 from trimtab.store.codec import read_json
@@ -23,6 +23,7 @@ CHOICE = "choice.json"
 COMPUTES = "computes the network"
 """What a backend says of itself where it cannot."""
 HELD_OUT = arms.HELD_OUT
+UNWATCHED = "No trigger: no cell that decides could be measured in both arms."
 
 
 Replays = dict[str, list[Trace]]
@@ -62,15 +63,31 @@ def choice(ctx: Context) -> Proposal:
 
 
 def proposal(ctx: Context, draft: Proposal, cells: matrix.Matrix, replays: Replays) -> Proposal:
-    """The draft with what the held-out replays measured, and the boundary where it must be undone."""
-    study, owner = ctx.study, draft.move.owner
-    rule = rollback.trigger(_arms(replays).candidate, study.sla, study.seeds.bootstrap)
-    offered, _, _ = latency.rates(replays[draft.move.plan.id][0])
+    """The draft with what the held-out replays measured, and the triggers by which it must be undone."""
     measured: Figure | None = None if cells.primary is None else findings.cell_figure(cells.primary, "validate.json")
-    return msgspec.structs.replace(
-        draft,
-        measured=measured,
-        rollback=rollback.boundary(rule, study.baseline.id, owner, offered, study.owners.get(owner, "")),
+    made = triggers_of(ctx, draft.move, cells, replays, ctx.study.owners.get(draft.move.owner, ""))
+    rollback = made[0].sentence if made else UNWATCHED
+    return msgspec.structs.replace(draft, measured=measured, rollback=rollback, triggers=made)
+
+
+def triggers_of(
+    ctx: Context, move: Move, cells: matrix.Matrix, replays: Replays, owner: str = ""
+) -> tuple[Trigger, ...]:
+    """What must be watched once ``move`` runs, and by whom (``owner``: a name); nothing without replays."""
+    if not replays:
+        return ()
+    study = ctx.study
+    offered, _, _ = latency.rates(replays[move.plan.id][0])
+    return triggers.triggers(
+        cells.cells,
+        _arms(replays),
+        arms.slice_rows(ctx.workload, ctx.slice(HELD_OUT)),
+        study.sla,
+        move,
+        baseline=study.baseline.id,
+        rate_hz=offered,
+        owner=owner,
+        seed=study.seeds.bootstrap,
     )
 
 

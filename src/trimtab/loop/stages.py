@@ -27,7 +27,7 @@ from trimtab.loop.freshness import input_files
 from trimtab.loop.reporting import REPORT, rewrite_report
 from trimtab.loop.schedule import cut
 from trimtab.readers.traffic import read_workload
-from trimtab.retuning import beside, confirm, findings, fusion, moves, search
+from trimtab.retuning import beside, confirm, findings, fusion, moves, search, triggers
 from trimtab.retuning import decide as ruling
 from trimtab.retuning import memory as charge
 from trimtab.runtime import probe
@@ -165,12 +165,14 @@ def retune(ctx: Context) -> Findings:
 
 
 def validate(ctx: Context) -> Findings:
-    """R21: baseline and candidate in turn on held-out traffic."""
+    """R21: baseline and candidate in turn on held-out traffic; what must be watched once the candidate runs."""
     move = judging.choice(ctx).move
     replays = judging.held_out(ctx, move)
-    found = findings.validate(judging.matrix_of(ctx, move, replays), "traces")
+    cells = judging.matrix_of(ctx, move, replays)
+    found = findings.validate(cells, "traces")
     if not replays:
         return found
+    found = triggers.told(found, judging.triggers_of(ctx, move, cells, replays), "traces")
     traces = [trace for arm in replays.values() for trace in arm]
     return _with_series(found, *latency.curves("validate.quantiles", traces, ctx.study.sla))
 
