@@ -8,6 +8,7 @@ from trimtab.domain.imported import ReadReport
 from trimtab.domain.study import Sla
 from trimtab.domain.summary import Layer, Point, Summary
 from trimtab.evidence.summary.diagnose import METHOD, Reading, diagnose
+from trimtab.evidence.summary.layers import types
 from trimtab.evidence.summary.points import saturated
 
 READ = ReadReport(file="f.csv", sha256="", rows=1, used=1, columns={})
@@ -83,7 +84,8 @@ def test_more_clients_that_only_wait() -> None:
 TIMED = (Layer(name="a", took=300), Layer(name="b", took=100), Layer(name="c", took=100))
 TYPED = (
     Layer(name="a", dtype="int8", reads="int8", writes="float16"),
-    Layer(name="b", dtype="float32", reads="float32", writes="int8", moves=True),
+    Layer(name="b", dtype="float32", reads="float32", writes="float32"),
+    Layer(name="c", kind="Reformat", reads="float32", writes="int8", moves=True),
 )
 
 
@@ -96,7 +98,7 @@ def test_types_and_times_of_two_files_are_joined_by_name() -> None:
     [first] = found.diagnosis.classes
     assert first.id == "precision-fallback"
     assert "75.0 % of profiled time ran in int8" in first.evidence[0]
-    assert "2 of 3 layers are told of by another file of these, too" in found.notes
+    assert "3 of 3 layers are told of by another file of these, too" in found.notes
 
 
 def test_counts_of_layers_are_no_time() -> None:
@@ -104,7 +106,21 @@ def test_counts_of_layers_are_no_time() -> None:
     assert found.found.figures == ()
     [first] = found.diagnosis.classes
     assert first.id == "insufficient-evidence"
-    assert first.evidence == ("2 of 2 layers change the type (int8 to float16, float32 to int8)",)
+    assert first.evidence == ("2 of 3 layers change the type (int8 to float16, float32 to int8)",)
+
+
+def test_who_converts_computes_in_no_type() -> None:
+    converting = Summary(tool="t", layers=(TIMED[0], *TIMED[2:]))
+    found = said(converting, others=(Summary(tool="u", layers=TYPED),), texts={"declared": "int8"})
+    [first] = found.diagnosis.classes
+    assert first.id == "insufficient-evidence"
+    assert first.evidence[-1] == "25.0 % of the layers' time converts types or layouts, in 1 layers"
+
+
+def test_types_of_a_part_of_the_time_say_nothing_of_the_whole() -> None:
+    unsaid = (Layer(name="a", took=94, dtype="int8"), Layer(name="b", took=6))
+    assert types(unsaid) == {}
+    assert types((*unsaid, Layer(name="c", took=900, dtype="float32"))) == {"float32": 900 / 994, "int8": 94 / 994}
 
 
 def test_what_is_refused_is_said() -> None:

@@ -35,6 +35,11 @@ READABLE = {
     "perf_analyzer": "perf_analyzer report",
     "model_analyzer_rates": "Model Analyzer results",
     "model_analyzer_single": "Model Analyzer results",
+    "openvino_report": "OpenVINO benchmark_app report",
+    "openvino_counters": "OpenVINO benchmark_app counters",
+    "trtexec_times": "trtexec times",
+    "trtexec_profile": "trtexec profile",
+    "trtexec_layers": "trtexec layer information",
 }
 FILES = sorted(path for path in SAMPLES.iterdir() if path.name.startswith(tuple(READABLE)))
 

@@ -115,3 +115,16 @@ def byte_lines(path: Path, file: BinaryIO) -> Iterator[bytes]:
                 fix="is this a text file with one row a line?",
             )
         yield line
+
+
+def whole(path: Path, most: int) -> bytes:
+    """All bytes of a file that must be small enough to hold: DataError beyond ``most``."""
+    out = bytearray()
+    with open_bytes(path) as file:
+        for block in blocks(path, file):
+            out += block
+            if len(out) > most:
+                raise DataError(
+                    f"{path.name} is larger than {most >> 20} MiB", where=str(path), fix="give the file of one run"
+                )
+    return bytes(out)

@@ -16,12 +16,16 @@ from trimtab.readers import (
     loadgen,
     loadgen_trace,
     model_analyzer,
+    openvino_benchmark,
+    openvino_counters,
     ort_profile,
     perf_analyzer,
     perf_export,
     torch_logs,
     torch_trace,
     triton_trace,
+    trtexec_layers,
+    trtexec_times,
 )
 from trimtab.readers._file import first_bytes, require_file
 from trimtab.readers._format import Format
@@ -35,6 +39,11 @@ FORMATS: tuple[Format, ...] = (
     perf_analyzer.FORMAT,
     perf_export.FORMAT,
     model_analyzer.FORMAT,
+    openvino_benchmark.FORMAT,
+    openvino_counters.FORMAT,
+    trtexec_times.FORMAT,
+    trtexec_layers.FORMAT_PROFILE,
+    trtexec_layers.FORMAT_INFO,
     ort_profile.FORMAT,
     kineto.FORMAT,
     chrome.FORMAT,

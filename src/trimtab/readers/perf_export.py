@@ -17,7 +17,7 @@ from trimtab.domain.events import ERROR_KINDS
 from trimtab.domain.imported import Imported, ReadReport
 from trimtab.domain.noun import NEVER
 from trimtab.errors import DataError
-from trimtab.readers._file import blocks, open_bytes
+from trimtab.readers._file import whole
 from trimtab.readers._format import Format
 from trimtab.readers._requests import LATEST, requests
 from trimtab.readers._spans import report
@@ -68,16 +68,8 @@ def read(path: Path, strict: bool) -> tuple[Imported, ReadReport]:
 
 
 def _experiment(path: Path) -> _Experiment:
-    with open_bytes(path) as file:
-        data = bytearray()
-        for block in blocks(path, file):
-            data += block
-            if len(data) > LARGEST:
-                raise DataError(
-                    f"{path.name} is larger than {LARGEST >> 20} MiB", where=str(path), fix="export a shorter run"
-                )
     try:
-        found = msgspec.json.decode(data, type=_Export)
+        found = msgspec.json.decode(whole(path, LARGEST), type=_Export)
     except _BROKEN as error:
         raise DataError(f"{path.name} is no whole {NAME}: {error}", where=str(path), fix="export it again") from error
     if len(found.experiments) != 1:

@@ -134,8 +134,10 @@ def _arrivals(summary: Summary) -> Gate:
 def _samples(summary: Summary, bound: Bound | None) -> Gate:
     metric = bound.metric if bound else DEFAULT
     needed = needed_effective(float(metric.removeprefix("p")) / 100)
-    counts = [point.count for point in summary.points]
+    counts = [point.count for point in summary.points if any(name.startswith("p") for name in point.latency)]
     known = [count for count in counts if count is not None]
+    if not counts:
+        return Gate("samples", False, "the file holds no percentile", (), "one that knows its percentiles")
     fix = f"at least {needed} requests at each operating point, and their number in the file"
     if len(known) < len(counts):
         return Gate("samples", False, "the file does not say how many requests its percentiles rest on", (), fix)

@@ -1,8 +1,8 @@
 """Layers of a network: which take the time, in which types they compute, and where a type changes.
 
 A file of times and one of types tell of the same layers by the same names; :func:`joined` puts them together. The share
-of a type is one of time where every layer that says its type is timed, else nothing is said: counts of layers are no
-time.
+of a type is one of the time of layers that compute; who only converts or copies computes in no type. Where more than
+5 % of that time is of layers that do not say their type, nothing is said; counts of layers are no time.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from trimtab.domain.noun import NEVER
 from trimtab.domain.summary import Layer, Summary
 from trimtab.evidence.figures import percent
 from trimtab.evidence.timeline.cover import lasting
+
+UNSAID = 0.05
 
 
 def joined(summary: Summary, others: tuple[Summary, ...]) -> tuple[Summary, int]:
@@ -39,14 +41,15 @@ def _both(layer: Layer, other: Layer) -> Layer:
 
 def types(layers: tuple[Layer, ...]) -> dict[str, float]:
     """Share of time by the type in which layers compute, the largest first; empty where it cannot be told."""
-    typed = [layer for layer in layers if layer.dtype]
-    if not typed or any(layer.took == NEVER for layer in typed):
-        return {}
-    whole = sum(layer.took for layer in typed)
+    timed = [layer for layer in layers if layer.took != NEVER and not layer.moves]
+    whole = sum(layer.took for layer in timed)
     sums: dict[str, int] = {}
-    for layer in typed:
+    for layer in timed:
         sums[layer.dtype] = sums.get(layer.dtype, 0) + layer.took
-    shares = {name: took / whole for name, took in sums.items() if took}
+    unsaid = sums.pop("", 0)
+    if not sum(sums.values()) or unsaid > UNSAID * whole:
+        return {}
+    shares = {name: took / (whole - unsaid) for name, took in sums.items() if took}
     return dict(sorted(shares.items(), key=lambda pair: -pair[1]))
 
 
@@ -63,10 +66,9 @@ def changes(layers: tuple[Layer, ...]) -> str:
 
 
 def moves(layers: tuple[Layer, ...]) -> str:
-    """A sentence on layers that only convert or copy; empty where none does, or no time is known."""
-    timed = [layer for layer in layers if layer.took != NEVER]
-    moving = [layer for layer in timed if layer.moves]
-    whole, took = sum(layer.took for layer in timed), sum(layer.took for layer in moving)
-    if not took:
+    """A sentence on layers that only convert or copy; empty where none does, or a layer is not timed."""
+    moving = [layer for layer in layers if layer.moves]
+    whole, took = sum(layer.took for layer in layers), sum(layer.took for layer in moving)
+    if not took or any(layer.took == NEVER for layer in layers):
         return ""
     return f"{percent(took / whole)} of the layers' time converts types or layouts, in {len(moving)} layers"

@@ -24,7 +24,7 @@ def tell(summary: Summary, shares: dict[str, float], file: str) -> tuple[tuple[F
     if any(point.stages for point in summary.points):
         tables.append(_stages(summary.points, file))
     for name, share in shares.items():
-        desk.add(f"precision.{name}", share, "share", len(summary.layers), note="of the layers' time")
+        desk.add(f"precision.{name}", share, "share", len(summary.layers), note="of the time of layers that compute")
     if summary.layers:
         tables.append(_layers(summary.layers, file))
     return tuple(desk.figures), tuple(tables)
@@ -76,7 +76,8 @@ def _layers(layers: tuple[Layer, ...], file: str) -> Series:
         columns["kind"] = [layer.kind or None for layer in rows]
     if timed:
         columns["a run, ms"] = [_ms(layer.took) for layer in rows]
-        columns["share"] = [None if layer.took == NEVER else percent(layer.took / whole) for layer in rows]
+    if len(timed) == len(layers):
+        columns["share"] = [percent(layer.took / whole) for layer in rows]
     for name in ("dtype", "reads", "writes"):
         if any(getattr(layer, name) for layer in layers):
             columns[TYPES[name]] = [getattr(layer, name) or None for layer in rows]
