@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import sin
 
 from sample_findings import figure, series
+from sample_requests import slow_requests
 
 from trimtab.domain.figure import Cell, Finding, Findings
 
@@ -228,6 +229,6 @@ def attributed() -> Findings:
         series=(
             series("tail.p95.waterfall", rows, artifact), series("queue.waiting", waiting, artifact),
             series("cores.timeline", cores, artifact), series("attribute.classes", found, artifact),
-            series("tail.p95.by_stream", streams, artifact),
+            series("tail.p95.by_stream", streams, artifact), *slow_requests(),
         ),
     )  # fmt: skip

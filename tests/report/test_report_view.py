@@ -115,6 +115,7 @@ def test_headings_are_findings() -> None:
     assert {section.id: section.heading for section in view(sample.ship()).sections} == {
         "score": f"The mapping reaches 61{G}% of the best known service time; warm batches keep 93{G}% of the promise.",
         "tail": f"Cold shapes: 50{G}% of the p95 tail, 9.1{G}ms own and 31.6{G}ms inherited through the queue.",
+        "requests": f"The slowest request took 108{G}ms: for 78{G}ms of it three batches ran in front.",
         "latency": f"The change moves p50 by −15{G}%, p95 by −43{G}% and p99 by −44{G}%.",
         "shapes": f"Warm batches keep 93{G}% of what the profile promised; batches ran 2.1{G}% longer in sum.",
         "queue": f"Batches kept core 1 busy for 68{G}% of the time.",
@@ -191,13 +192,13 @@ def test_quality_stands_beside_the_precision_that_was_executed() -> None:
     grid = section.blocks[0]
     assert isinstance(grid, Grid)
     assert [[cell.text for cell in row.cells] for row in grid.rows] == [
-        ["today", f"99{G}%", f"97{G}%", "holds", f"94{G}%", f"98{G}%", f"99{G}%", "", "–", f"5.2{G}ms",
+        ["today", f"99{G}%", f"97{G}%", "holds", f"94{G}%", f"98{G}%", f"99{G}%", "–", f"5.2{G}ms",
          "bf16 87%, f32 13%", "24"],
-        ["int8", f"83{G}%", f"97{G}%", "fails", f"41{G}%", f"82{G}%", f"83{G}%", "", f"80{G}%", f"5.2{G}ms",
+        ["int8", f"83{G}%", f"97{G}%", "fails", f"41{G}%", f"82{G}%", f"83{G}%", f"80{G}%", f"5.2{G}ms",
          "int8 100%", "24"],
     ]  # fmt: skip
     int8 = [cell.sub for cell in grid.rows[1].cells]
-    assert (int8[1], int8[5], int8[9], int8[11]) == ("argmax-agreement", "width 16-140", f"today 6.4{G}ms", "rendered")
+    assert (int8[1], int8[5], int8[8], int8[10]) == ("argmax-agreement", "width 16-140", f"today 6.4{G}ms", "rendered")
 
 
 def test_every_band_entry_and_padding_has_its_own_row() -> None:

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from msgspec.structs import replace
+
 from trimtab.domain.noun import Noun
+from trimtab.report.words import NOTHING
 
 Spec = dict[str, Any]
 """One Vega-Lite specification as plain data. Colours are the palette's CSS variables, so that a page changes its
@@ -85,6 +88,19 @@ class Grid(Noun, frozen=True, kw_only=True):
     heat: bool = False
     title: str = ""
     kind: Literal["grid"] = "grid"
+
+
+def said_only(grid: Grid) -> Grid:
+    """The grid without those columns of which no row says anything. Cells that span columns keep them all."""
+    if any(cell.span > 1 for row in grid.rows for cell in row.cells):
+        return grid
+    keep = [at for at in range(len(grid.columns)) if any(_says(row.cells[at]) for row in grid.rows)]
+    rows = tuple(replace(row, cells=tuple(row.cells[at] for at in keep)) for row in grid.rows)
+    return replace(grid, columns=tuple(grid.columns[at] for at in keep), rows=rows)
+
+
+def _says(cell: Cell) -> bool:
+    return cell.strip is not None or bool(cell.glyph) or cell.text not in ("", NOTHING)
 
 
 class Chart(Noun, frozen=True, kw_only=True):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from trimtab.domain.figure import Figure, Interval
 from trimtab.domain.noun import Noun
 from trimtab.report import words
 from trimtab.report.arms import Scale, touches, unit_of
 from trimtab.report.book import Book, Values, each, real, source, value
-from trimtab.report.page import Block, Cell, Column, Fold, Grid, Key, Mark, Prose, Row, Section, Strip
+from trimtab.report.page import Block, Cell, Column, Fold, Grid, Key, Mark, Prose, Row, Section, Strip, said_only
 
 FAR = 0.6
 """Changes beyond this (or beyond twice the largest gain) are named at the edge: drawn, they would flatten the rest."""
@@ -58,10 +60,11 @@ def section(book: Book) -> Section | None:
     legend = [Key(swatch="dot", text="measured"), Key(swatch="dot simulated", text="simulated")]
     if floor is not None:
         legend.append(Key(swatch="m-band", text=f"A/A floor ±{words.percent(floor)}; pale and hollow: touches it"))
-    blocks: list[Block] = [Grid(columns=columns, rows=rows[:SHOWN], legend=tuple(legend))]
+    whole = said_only(Grid(columns=columns, rows=rows, legend=tuple(legend)))
+    blocks: list[Block] = [replace(whole, rows=whole.rows[:SHOWN])]
     if len(rows) > SHOWN:
         said = f"Show {words.many(len(rows) - SHOWN, 'more candidate')}"
-        blocks.append(Fold(summary=said, grid=Grid(columns=columns, rows=rows[SHOWN:])))
+        blocks.append(Fold(summary=said, grid=replace(whole, rows=whole.rows[SHOWN:], legend=())))
     return Section(
         id="candidates",
         nav="Candidates",

@@ -45,10 +45,10 @@ def _blocks(book: Book, entries: Series | None, failures: Series | None) -> Iter
         near = [row for row in rows if row["plan"] in mine]
         rest = [row for row in rows if row["plan"] not in mine]
         if near:
-            yield Grid(columns=COLUMNS, rows=tuple(_row(book, row) for row in near))
+            yield Grid(columns=COLUMNS, rows=_rows(book, near))
         if rest:
             said = f"Show {words.many(len(rest), 'entry', 'entries')} of other candidates"
-            yield Fold(summary=said, grid=Grid(columns=COLUMNS, rows=tuple(_row(book, row) for row in rest)))
+            yield Fold(summary=said, grid=Grid(columns=COLUMNS, rows=_rows(book, rest)))
     fusion = _fusion(book)
     if fusion is not None:
         yield fusion
@@ -72,13 +72,19 @@ COLUMNS = (
 )
 
 
-def _row(book: Book, row: Values) -> Row:
+def _rows(book: Book, rows: list[Values]) -> tuple[Row, ...]:
+    mixed = len({row.get("backend") for row in rows}) > 1
+    return tuple(_row(book, row, mixed) for row in rows)
+
+
+def _row(book: Book, row: Values, mixed: bool) -> Row:
+    """``mixed``: more than one backend compiled, so each row names its own."""
     name = (str(row["plan"]), str(row["entry"]))
     time = real(row.get("time"))
     before, after = real(row.get("operators_before")), real(row.get("operators"))
     return Row(
         cells=(
-            Cell(text=name[1], sub=f"{name[0]}, {row.get('backend', '')}"),
+            Cell(text=name[1], sub=f"{name[0]}, {row.get('backend', '')}" if mixed else name[0]),
             Cell(text=_ms(time)),
             Cell(text=_mib(row.get("memory"))),
             Cell(text=_mib(row.get("peak")), sub=_one_run(row)),

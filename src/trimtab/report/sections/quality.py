@@ -8,7 +8,7 @@ from trimtab.domain.figure import Series
 from trimtab.report import words
 from trimtab.report.arms import unit_of
 from trimtab.report.book import Book, Values, each, real, source, value
-from trimtab.report.page import Block, Cell, Column, Fold, Grid, Row, Section
+from trimtab.report.page import Block, Cell, Column, Fold, Grid, Row, Section, said_only
 
 STAGES = ("compile", "retune")
 KINDS = {"band": "shape band", "entry": "entry", "padding": "padding alone, entry"}
@@ -41,7 +41,7 @@ def section(book: Book) -> Section | None:
         eyebrow="Compile, validate",
         heading=_heading(list(rows.values())),
         lead=f"Warm times are profiled, of the same requests; {book.baseline.id}'s own stand below.",
-        blocks=(grid, *_parts(book)),
+        blocks=(said_only(grid), *_parts(book)),
         source=_source(found[-1]),
     )
 

@@ -29,7 +29,7 @@ FINE = 0.005
 """Parts are printed as fine as this share of the whole: nobody decides on less."""
 
 GAP = 0.03
-LEAST = 0.12
+LEAST = 0.15
 """Shares of the strip: between typical and tail, and at least for typical, so that both headings have room."""
 
 
@@ -211,7 +211,7 @@ def _heading(book: Book, name: str, parts: list[Part]) -> str:
 def _table(book: Book, name: str, parts: list[Part], total: str) -> Grid:
     usual, whole = sum(part.typical for part in parts), sum(part.size for part in parts)
     lead = max(usual, (usual + whole) * LEAST) + (usual + whole) * GAP
-    to = Scale(lo=0.0, hi=(lead + whole) * 1.16)
+    to = Scale(lo=0.0, hi=(lead + whole) * 1.3)
     gains = scale([v for part in parts for v in (part.gain, part.lo, part.hi)])
     edge = _floor(book, name)
     columns = (
