@@ -23,10 +23,15 @@ NOT_MEASURED = ("null",)
 SILENT = ("openvino",)
 """Runtimes whose own default is another precision than the network's; of the others it is f32."""
 
-OPTIONS: dict[str, tuple[tuple[str, str], ...]] = {
-    "iree": (("fusion", "aggressive"), ("fusion", "less")),
-    "openvino": (("snippets", "off"),),
-    "torch": (("mode", "eager"), ("dynamic", "always"), ("fusion", "aggressive")),
+OPTIONS: dict[str, tuple[dict[str, str], ...]] = {
+    "iree": (
+        {"fusion": "aggressive"},
+        {"fusion": "less"},
+        {"convolution": "im2col"},
+        {"convolution": "im2col", "data_tiling": "on"},
+    ),
+    "openvino": ({"snippets": "off"},),
+    "torch": ({"mode": "eager"}, {"dynamic": "always"}, {"fusion": "aggressive"}),
 }
 """Backend -> what it lets its user choose beside levels; each is one further f32 plan."""
 
@@ -91,7 +96,10 @@ def choices(info: BackendInfo) -> Iterator[Choice]:
     if "dynamic shapes" in able:
         yield from (Choice(info.name, precision, "default", "dynamic") for precision in plain)
         yield from (Choice(info.name, "f32", level, "dynamic") for level in levels)
-        yield from (Choice(info.name, "f32", "default", "dynamic", (option,)) for option in OPTIONS.get(info.name, ()))
+        yield from (
+            Choice(info.name, "f32", "default", "dynamic", tuple(options.items()))
+            for options in OPTIONS.get(info.name, ())
+        )
         yield from (Choice(info.name, p, "default", "dynamic") for p in LOWERED if f"precision {p}" in able)
         yield from (
             Choice(info.name, "int8", "default", "dynamic", (("quantise", how),))

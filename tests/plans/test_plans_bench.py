@@ -95,6 +95,15 @@ def test_a_silent_default_and_single_options_are_plans_of_their_own() -> None:
     ]
 
 
+def test_options_that_belong_together_are_one_plan() -> None:
+    iree = list(choices(replace(info("dynamic shapes"), name="iree")))
+    assert [choice.id for choice in iree[-2:]] == [
+        "iree-f32-default-convolution-im2col-dynamic",
+        "iree-f32-default-convolution-im2col-data-tiling-on-dynamic",
+    ]
+    assert plan_of(iree[-1], MINILM).compile.options == {"convolution": "im2col", "data_tiling": "on"}
+
+
 def test_the_reference_is_one_of_the_measured_plans() -> None:
     found = backends.info(REFERENCE.backend)
     if not found.available:

@@ -27,9 +27,10 @@ from trimtab.domain.trace import MARK_KINDS, Trace
 from trimtab.evidence.attribute.offcore import off_core
 from trimtab.evidence.attribute.sets import TAILS, inherited, latencies, without_any
 from trimtab.evidence.classify.classes import Effect
+from trimtab.evidence.classify.compiling import compiling
 from trimtab.evidence.classify.symptoms import Facts
 from trimtab.evidence.figures import NS_MS
-from trimtab.evidence.score.batches import Batches
+from trimtab.evidence.score.batches import Batches, Bool
 from trimtab.evidence.stats.bootstrap import paired_quantile
 from trimtab.evidence.stats.quantiles import Floats, quantile, relaxation_requests
 
@@ -51,7 +52,7 @@ def gather(
     ``memory`` = bytes that all workers may take (None: what the envelope says)."""
     route = trace.requests["route"]
     idle, elsewhere = _idle(account)
-    slow, fast = _first_runs(batches)
+    slow, fast = _ends(batches)
     small, large = _excess_by_volume(trace, batches)
     compute, stream = _pace(trace, envelope)
     return Facts(
@@ -70,8 +71,9 @@ def gather(
         pace=compute,
         stream_pace=stream,
         differs=None if checks is None else tuple(_words(c) for c in checks if c.status == "differs"),
-        first_slow=slow,
-        first_fast=fast,
+        first_slow=float(batches.first[slow].mean()) if slow.any() else None,
+        first_fast=float(batches.first[fast].mean()) if fast.any() else None,
+        compiling=compiling(trace, batches, slow, fast),
         padding=_padding(trace, batches),
         fallback=float((route == ROUTE_KINDS.index("fallback")).mean()) if route.size else None,
         fallback_time=_fallback_time(trace, account),
@@ -160,13 +162,13 @@ def _slowness(batches: Batches) -> Floats:
     return np.asarray(batches.measured / base, dtype=np.float64)
 
 
-def _first_runs(batches: Batches) -> tuple[float | None, float | None]:
+def _ends(batches: Batches) -> tuple[Bool, Bool]:
+    """Which batches are slow and which fast; none are where there are fewer than two."""
     slowness = _slowness(batches)
     if slowness.size < 2:
-        return None, None
-    slow = slowness >= quantile(slowness, SLOW)
-    fast = slowness <= quantile(slowness, FAST)
-    return float(batches.first[slow].mean()), float(batches.first[fast].mean())
+        none = np.zeros(slowness.size, dtype=np.bool_)
+        return none, none
+    return slowness >= quantile(slowness, SLOW), slowness <= quantile(slowness, FAST)
 
 
 def _volumes(trace: Trace, batches: Batches) -> Floats:

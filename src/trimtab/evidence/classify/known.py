@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from trimtab.evidence.classify.classes import Effect
+from trimtab.evidence.classify.compiling import Compiling
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
@@ -20,6 +21,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     primary percentile would be without any cause, over the SLA's bound: useful work and its own queue.
     ``load`` = useful work over the workers' time while requests were scheduled. ``fallback_time`` = share of the run
     time without a promise that fallback batches took.
+
+    ``compiling`` = what the runtime compiled by itself while it served (None: nothing, or it does not say).
 
     ``failed_by_memory`` = the primary percentile falls among failed requests, and most of these ran out of memory.
 
@@ -48,6 +51,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     differs: tuple[str, ...] | None = None
     first_slow: float | None = None
     first_fast: float | None = None
+    compiling: Compiling | None = None
     padding: float | None = None
     fallback: float | None = None
     fallback_time: float | None = None

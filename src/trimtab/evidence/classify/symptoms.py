@@ -6,6 +6,7 @@ One function a class. A fact that is None is not known: it becomes ``missing``, 
     capacity -> capacity-queueing      hold -> batch-policy              imbalance -> core-imbalance
     cold -> cold-shape                 premium -> mapping-fallback       padding -> padding-waste
     unprofiled -> mapping-fallback (most of it on the fallback: outside of its range no entry promises anything)
+    interference -> mapping-fallback (most of the time above promise after the runtime gave up compiling)
     off_core -> oversubscription (threads > cores, no throttle), else envelope
     interference -> envelope (pace below reference), memory-burst (time beyond the profile at large shapes only)
     stall -> envelope (quota)          launch -> launch-overhead         useful -> compute-bound
@@ -165,14 +166,17 @@ def _cold(facts: Facts) -> Suspect:
     )
     if facts.first_slow < COLD_CONTRAST * facts.first_fast or not facts.first_slow:
         return _suspect("cold-shape", effect, against=(seen,))
-    return _suspect("cold-shape", effect, (seen,))
+    compiled = (facts.compiling.inside,) if facts.compiling and facts.compiling.slow else ()
+    return _suspect("cold-shape", effect, (seen, *compiled))
 
 
 def _fallback(facts: Facts) -> Suspect:
-    effect = _largest(facts, "premium", *(("unprofiled",) if (facts.fallback_time or 0) >= DOMINANT else ()))
-    if facts.fallback is None and facts.premium is None:
+    fell = facts.compiling if facts.compiling and facts.compiling.falls else None
+    slowed = {"unprofiled": facts.fallback_time, "interference": fell.uncompiled if fell else None}
+    effect = _largest(facts, "premium", *(cause for cause, share in slowed.items() if (share or 0) >= DOMINANT))
+    if facts.fallback is None and facts.premium is None and fell is None:
         return _suspect("mapping-fallback", effect, missing=("route kinds, or a reference entry's times",))
-    evidence = []
+    evidence = [] if fell is None else [fell.gave_up]
     if facts.fallback is not None and facts.fallback >= FALLBACK:
         evidence.append(f"{percent(facts.fallback)} of requests ran on the fallback")
     if facts.premium is not None and facts.premium > 0:
