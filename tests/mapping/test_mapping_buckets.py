@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trimtab.errors import StudyError
-from trimtab.mapping import buckets
+from trimtab.mapping import buckets, formulas
 
 WIDTHS = st.lists(st.integers(1, 60), min_size=1, max_size=14)
 STEPS = st.lists(st.floats(0.0, 5.0), min_size=61, max_size=61)
@@ -61,20 +61,45 @@ def test_padding_is_the_share_of_executed_positions() -> None:
 
 
 def test_formulas_as_they_are_known() -> None:
-    assert buckets.powers_of_two(25, 300) == (32, 64, 128, 256, 512)
-    assert buckets.powers_of_two(25, 300, limit=400) == (32, 64, 128, 256, 400)
-    assert buckets.powers_of_two(64, 64) == (64,)
-    assert buckets.linear(0, 100, 4) == (25, 50, 75, 100)
-    assert buckets.exponential(1, 1000, 3) == (10, 100, 1000)
+    assert formulas.powers_of_two(25, 300) == (32, 64, 128, 256, 512)
+    assert formulas.powers_of_two(25, 300, limit=400) == (32, 64, 128, 256, 400)
+    assert formulas.powers_of_two(64, 64) == (64,)
+    assert formulas.linear(0, 100, 4) == (25, 50, 75, 100)
+    assert formulas.exponential(1, 1000, 3) == (10, 100, 1000)
     assert buckets.exact(column([3, 5, 5]), float).boundaries == (3, 5)
     assert buckets.dynamic(column([3, 5, 5]), float).total_ms == 13.0
+
+
+@pytest.mark.parametrize(
+    ("high", "step", "share", "most", "ends"),
+    [
+        (64, 8, 0.0, 64, (8, 16, 24, 32, 40, 48, 56, 64)),  # no padding is forgiven: every step stays
+        (64, 8, 0.5, 64, (8, 16, 32, 64)),  # half may be padding: each twice the one before
+        (64, 8, 0.5, 16, (8, 16, 32, 48, 64)),  # never more than 16 positions, so far apart large ones come closer
+        (100, 128, 0.25, None, (100,)),  # a step beyond the largest size leaves that alone
+    ],
+)
+def test_the_padding_aware_formula(high: int, step: int, share: float, most: int | None, ends: tuple[int, ...]) -> None:
+    assert formulas.padding_aware(high, step, share=share, most=most) == ends
+
+
+@settings(deadline=None, max_examples=80)
+@given(st.integers(2, 400), st.sampled_from([4, 8, 16, 32]), st.floats(0.0, 0.5))
+def test_the_padding_aware_formula_keeps_its_limits(high: int, step: int, share: float) -> None:
+    ends = formulas.padding_aware(high, step, share=share)
+    most = -(-high // 4)
+    assert ends[-1] == high
+    for below, end in pairwise(ends):
+        padding = end - below - 1
+        assert padding < step or padding <= most
+        assert padding < step or padding <= share * (end + step)
 
 
 def test_the_comparison_names_each_family() -> None:
     rows = buckets.compare(column([25, 192, 640]), float, 2, dynamic_cost=lambda w: w + 1.0)
     assert [(r.family, r.count) for r in rows] == [
         ("fitted", 1), ("fitted", 2), ("linear", 1), ("exponential", 1), ("linear", 2), ("exponential", 2),
-        ("powers-of-two", 6), ("exact", 3), ("dynamic", 1),
+        ("powers-of-two", 6), ("padding-aware", 2), ("exact", 3), ("dynamic", 1),
     ]  # fmt: skip
     assert rows[-1].total_ms == 25 + 192 + 640 + 3
 
@@ -112,9 +137,9 @@ def test_no_formula_of_the_same_count_is_cheaper(values: list[int], steps: list[
     fitted = {n + 1: row.total_ms for n, row in enumerate(buckets.sweep(dims, cost, max(k, 7)))}
     low, high = min(values), max(values)
     for ends in (
-        buckets.linear(low, high, k),
-        buckets.exponential(low, high, k),
-        buckets.powers_of_two(low, high, limit=60),
+        formulas.linear(low, high, k),
+        formulas.exponential(low, high, k),
+        formulas.powers_of_two(low, high, limit=60),
     ):
         rival = buckets.measure("linear", found, counts, ends, cost)
         assert fitted[len(ends)] <= rival.total_ms + 1e-9

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from statistics import median
+
+import numpy as np
 
 from trimtab.domain.plan import Plan
 from trimtab.domain.trace import Trace
 from trimtab.domain.verdict import Move
 from trimtab.domain.workload import Workload
 from trimtab.evidence import latency
+from trimtab.evidence.memory import MIB, peak
 from trimtab.evidence.score.adaptation import beyond_floor
 from trimtab.evidence.stats.quantiles import Floats
 from trimtab.loop import compiling, memory, runs
 from trimtab.loop.context import TUNE, Context
-from trimtab.mapping import buckets
+from trimtab.mapping import buckets, priced
 from trimtab.retuning import moves, search, size
 
+MOST_ENTRIES = 48
+"""How far the sweep over the number of entries goes."""
+START_EVERY_S = 3600.0
+"""What a start is charged to: workers are taken to start once an hour."""
 MOST_CORES = 4
 """How many cores the sizing looks at, at least."""
 
@@ -48,6 +56,42 @@ def fits(ctx: Context, tune: Workload) -> tuple[buckets.BucketFit, ...]:
         return ()
     cost = compiling.bucket_cost(ctx.costs(reference), entry)
     return buckets.compare(tune.dims, cost, most, dynamic_cost=cost)
+
+
+def sweep(ctx: Context, tune: Workload) -> tuple[tuple[priced.Priced, ...], priced.EntryPrice] | None:
+    """What each number of fitted entries costs when starting and holding them is paid for; None where no padded entry
+    was compiled, or with more than one dynamic dim."""
+    price = _entry_price(ctx, tune)
+    if len(ctx.study.dims) != 1 or price is None:
+        return None
+    reference, entry = compiling.reference_plan(ctx)
+    cost = compiling.bucket_cost(ctx.costs(reference), entry)
+    most = min(MOST_ENTRIES, np.unique(tune.dims).size)
+    return priced.priced(buckets.sweep(tune.dims, cost, most), price), price
+
+
+def _entry_price(ctx: Context, tune: Workload) -> priced.EntryPrice | None:
+    """The typical padded entry of the candidates that add some, and the traffic that one start serves."""
+    starts, held = [], []
+    for move in compiling.candidates(ctx).moves:
+        if move.kind not in ("refit", "round-up"):
+            continue
+        padded = {entry.id for entry in move.plan.compile.entries if entry.kind == "bucket"}
+        for profile in (each for each in ctx.compiled(move.plan) if each.entry in padded):
+            warmed = sum(t.first_ns for t in profile.timings if t.executed in move.plan.serve.warm)
+            starts.append((profile.compile_ns + warmed) / 1e6)
+            held.append(profile.memory_bytes / MIB)
+    if not starts or not tune.span:
+        return None
+    baseline, most = ctx.study.baseline, memory.limit(ctx)
+    held_now = peak(baseline, ctx.compiled(baseline))
+    return priced.EntryPrice(
+        start_ms=median(starts),
+        memory_mib=median(held) * baseline.serve.workers,
+        requests=len(tune) / tune.span * START_EVERY_S * 1e9,
+        held_mib=0.0 if held_now is None else held_now / MIB,
+        limit_mib=None if most is None else most / MIB,
+    )
 
 
 def sizing(ctx: Context, tune: Workload, chosen: Plan) -> size.Sizing:

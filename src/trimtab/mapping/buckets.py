@@ -34,14 +34,16 @@ from numpy.typing import NDArray
 
 from trimtab.domain.noun import Noun
 from trimtab.errors import StudyError
+from trimtab.mapping import formulas
 
 Cost = Callable[[int], float]
 """Milliseconds of one request in a bucket that ends at this value."""
 
-Family = Literal["fitted", "linear", "exponential", "powers-of-two", "exact", "dynamic"]
+Family = Literal["fitted", "linear", "exponential", "powers-of-two", "padding-aware", "exact", "dynamic"]
+FORMULAS: tuple[Family, ...] = ("linear", "exponential", "powers-of-two", "padding-aware")
 
-_ROUNDING = 1e-9
-"""Boundary formulas work in floats; this keeps 64.00000001 from becoming 65."""
+SHARES = (0.0, 0.125, 0.25, 0.375, 0.5)
+"""Relative padding limits that are tried for the padding-aware formula: all that its users may set, in steps."""
 
 
 class BucketFit(Noun, frozen=True, kw_only=True):
@@ -182,32 +184,7 @@ def _row(
     )
 
 
-# --- formulas, for comparison --------------------------------------------------------------------------------
-
-
-def linear(low: int, high: int, k: int) -> tuple[int, ...]:
-    """At most ``k`` boundaries at equal distances above ``low``; the last is ``high``."""
-    steps = (low + (high - low) * (np.arange(k) + 1) / k) if high > low else np.array([float(high)])
-    return _whole(steps, high)
-
-
-def exponential(low: int, high: int, k: int) -> tuple[int, ...]:
-    """At most ``k`` boundaries at equal ratios above ``low``; the last is ``high``."""
-    steps = low * (high / low) ** ((np.arange(k) + 1) / k)
-    return _whole(steps, high)
-
-
-def powers_of_two(low: int, high: int, limit: int | None = None) -> tuple[int, ...]:
-    """Every power of two from the one that covers ``low`` to the one that covers ``high``, none beyond ``limit``."""
-    first, last = (int(n - 1).bit_length() for n in (low, high))
-    ends = {1 << bits for bits in range(first, last + 1)}
-    return tuple(sorted(ends if limit is None else {min(end, limit) for end in ends}))
-
-
-def _whole(steps: NDArray[np.float64], high: int) -> tuple[int, ...]:
-    ends = np.minimum(np.ceil(steps - _ROUNDING * steps), high).astype(np.int64)
-    ends[-1] = high
-    return tuple(int(end) for end in np.unique(ends))
+# --- for comparison -----------------------------------------------------------------------------------------
 
 
 def exact(dims: NDArray[np.int64], cost: Cost) -> BucketFit:
@@ -225,15 +202,31 @@ def dynamic(dims: NDArray[np.int64], cost: Cost) -> BucketFit:
 
 
 def families(dims: NDArray[np.int64], cost: Cost, most: int, limit: int | None = None) -> tuple[BucketFit, ...]:
-    """What formulas would give: even and geometric spacing for ``1 .. most`` entries, powers of two, exact shapes."""
+    """What formulas would give: even and geometric spacing for ``1 .. most`` entries, powers of two, the padding-aware
+    formula at its best setting for each number of entries up to ``most``, exact shapes."""
     found, counts = values(dims)
     low, high = int(found[0]), int(found[-1])
     rows: list[BucketFit] = []
     for k in range(1, most + 1):
-        rows.append(measure("linear", found, counts, linear(low, high, k), cost))
-        rows.append(measure("exponential", found, counts, exponential(low, high, k), cost))
-    rows.append(measure("powers-of-two", found, counts, powers_of_two(low, high, limit), cost))
-    return (*rows, exact(dims, cost))
+        rows.append(measure("linear", found, counts, formulas.linear(low, high, k), cost))
+        rows.append(measure("exponential", found, counts, formulas.exponential(low, high, k), cost))
+    rows.append(measure("powers-of-two", found, counts, formulas.powers_of_two(low, high, limit), cost))
+    return (*rows, *_padding_aware(found, counts, cost, most), exact(dims, cost))
+
+
+def _padding_aware(found: NDArray[np.int64], counts: NDArray[np.int64], cost: Cost, most: int) -> tuple[BucketFit, ...]:
+    """For each number of entries that some setting of the formula gives, the setting that is best on this traffic: its
+    users tune the step and the limit by hand."""
+    high = int(found[-1])
+    steps = [1 << bits for bits in range(3, high.bit_length())]
+    settings = {formulas.padding_aware(high, step, share=share) for step in steps for share in SHARES}
+    best: dict[int, BucketFit] = {}
+    for ends in sorted(each for each in settings if len(each) <= most):
+        row = measure("padding-aware", found, counts, ends, cost)
+        known = best.get(row.count)
+        if known is None or row.total_ms < known.total_ms:
+            best[row.count] = row
+    return tuple(best[count] for count in sorted(best))
 
 
 def compare(

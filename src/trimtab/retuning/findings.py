@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from trimtab.domain.figure import Cell, Figure, Finding, Findings, Interval, Series
 from trimtab.domain.study import Sla
 from trimtab.domain.verdict import MatrixCell, Proposal, Rejected, Verdict
-from trimtab.mapping.buckets import BucketFit
+from trimtab.mapping.buckets import FORMULAS, BucketFit
 from trimtab.retuning import _metric as metric
 from trimtab.retuning._change import NO_CHANGE
 from trimtab.retuning.confirm import Choice, Confirmed, measured_figure
@@ -132,7 +132,7 @@ def _fit(fit: BucketFit) -> Row:
 
 def _sweep_sentence(fits: Sequence[BucketFit]) -> str:
     fitted = [fit for fit in fits if fit.family == "fitted"]
-    rivals = [fit for fit in fits if fit.family in ("linear", "exponential", "powers-of-two")]
+    rivals = [fit for fit in fits if fit.family in FORMULAS]
     if not fitted:
         return "No buckets were fitted."
     best = fitted[-1]
