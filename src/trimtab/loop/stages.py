@@ -27,7 +27,7 @@ from trimtab.loop.freshness import input_files
 from trimtab.loop.reporting import REPORT, rewrite_report
 from trimtab.loop.schedule import cut
 from trimtab.readers.traffic import read_workload
-from trimtab.retuning import beside, confirm, findings, fusion, moves, search, triggers
+from trimtab.retuning import beside, confirm, findings, fusion, moves, search, sweep, triggers
 from trimtab.retuning import decide as ruling
 from trimtab.retuning import memory as charge
 from trimtab.runtime import probe
@@ -155,6 +155,9 @@ def retune(ctx: Context) -> Findings:
     ctx.keep(ctx.packet.path(judging.CHOICE))
     fits, sizing = tuning.fits(ctx, tune), tuning.sizing(ctx, tune, choice.chosen.plan)
     found = findings.retune(study.sla, rows, choice, refused, "traces", fits=fits, sizing=sizing)
+    if (counted := tuning.sweep(ctx, tune)) is not None:
+        found = msgspec.structs.replace(found, findings=(*found.findings, sweep.told(*counted)))
+        found = _with_series(found, sweep.series(*counted))
     levels = fusion.joined(ctx.packet.read_findings("compile").table("compile.fusion"), rows, study.sla)
     if levels is not None:
         found = msgspec.structs.replace(found, findings=(*found.findings, fusion.told(levels, study.sla)))
