@@ -210,6 +210,7 @@ def _fastest(mine: Sequence[Row]) -> Iterator[str]:
 
 def _cells(row: Row) -> tuple[str, ...]:
     low, high = row.ratio_range
+    between = "" if row.spread is None else f" ({low:.2f}–{high:.2f})"
     return (
         row.backend,
         row.precision,
@@ -218,7 +219,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         row.band,
         f"{row.warm:.3g}",
         "one visit" if row.spread is None else f"±{row.spread:.0%}",
-        f"{row.ratio:.2f} ({low:.2f}–{high:.2f})",
+        f"{row.ratio:.2f}{between}",
         f"{row.first:.3g}",
         f"{row.compile:.2g}",
         f"{row.held:.0f} / {row.peak:.0f} / {'?' if row.scratch is None else f'{row.scratch:.0f}'}",
