@@ -15,7 +15,7 @@ from trimtab.domain.workload import Provenance, Slice, Workload
 from trimtab.errors import StudyError
 from trimtab.retuning import _metric, findings
 from trimtab.retuning.arms import CONDITIONS, Arms, arms_of, slice_rows
-from trimtab.retuning.validate import Matrix, validate
+from trimtab.retuning.validate import Matrix, replays_wanted, validate
 
 P95 = Sla(metric="p95", bound_ms=60.0)
 N = 1500
@@ -274,6 +274,47 @@ def test_a_further_condition_is_informative() -> None:
     cell = the(matrix, "informative/one-core-less/held-out/p95")
     assert (cell.status, cell.condition) == ("fail", "one core less")
     assert sum(c.status == "not-run" for c in matrix.cells) == len(CONDITIONS) - 2
+
+
+def sticky(repeats: int, replays: int = 3) -> tuple[Any, ...]:
+    """Latencies that stay for ``repeats`` requests, and differ by a thousandth between replays."""
+    level = np.repeat(np.random.default_rng(5).gamma(2.0, 0.01, N // repeats), repeats)
+    return tuple(level * np.random.default_rng(r).normal(1, 0.001, N) for r in range(replays))
+
+
+@pytest.mark.parametrize(
+    ("pair", "guards", "wanted"),
+    [
+        (arms(0.7), (), {}),
+        (arms(0.7, replays=2), (), {"normal": 3}),
+        (arms(0.7, refusal="the runs differ in envelope"), (), {}),
+        (Arms("normal", sticky(30), sticky(30)), (guard("p99", 0.1),), {"normal": 5}),
+        (arms(1.5, condition="cold start", replays=2), (), {}),
+        (arms(1.5, condition="cold start", replays=2), (Guard(metric="p95", margin=0.1, condition="cold start"),),
+         {"cold start": 3}),
+    ],
+    ids=["enough", "provisional", "refused", "thin", "informs-only", "guarded"],
+)  # fmt: skip
+def test_more_replays_go_where_must_pass_cells_cannot_be_decided(
+    pair: Arms, guards: tuple[Guard, ...], wanted: dict[str, int]
+) -> None:
+    pairs = [pair] if pair.condition == "normal" else [arms(0.7), pair]
+    assert replays_wanted(P95, guards, pairs, {"held-out": np.arange(N)}) == wanted
+
+
+@pytest.mark.parametrize("scale", [0.3, 1.0, 1.1, 3.0])
+def test_how_many_replays_are_wanted_does_not_depend_on_how_the_arms_differ(scale: float) -> None:
+    given = Arms("normal", sticky(30), tuple(scale * one for one in sticky(30)))
+    assert replays_wanted(P95, [guard("p99", 0.1)], [given], {"held-out": np.arange(N)}) == {"normal": 5}
+
+
+def test_an_open_cell_says_how_long_more_would_take() -> None:
+    rng = np.random.default_rng(1)
+    before, after = (tuple(factor * rng.gamma(2.0, 0.01, N) for _ in range(3)) for factor in (1.0, 0.97))
+    cell = judged(Arms("normal", before, after, seconds=600.0)).primary
+    assert cell is not None
+    wanted = int(cell.note.split("about ")[1].split()[0])
+    assert cell.note.endswith(f"(now {N}), {10 * (wanted / N - 1):.2g} min of replays more")
 
 
 COLD = Guard(metric="p95", margin=0.1, condition="cold start")

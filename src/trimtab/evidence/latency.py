@@ -35,6 +35,7 @@ PERCENTILES: dict[str, float] = {"p50": 0.50, "p95": 0.95, "p99": 0.99, "p99.9":
 PRIMARY_TAILS: dict[str, str] = {"p50": "p95", "p95": "p95", "p99": "p99", "goodput": "p95"}
 """The tail that a diagnosis looks at, by primary metric."""
 MIN_REPLAYS = 5
+window_edges = tables.window_edges
 
 
 def latencies(trace: Trace, sla: Sla) -> Floats:

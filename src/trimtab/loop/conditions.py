@@ -16,7 +16,7 @@ from trimtab.domain.plan import Plan
 from trimtab.domain.study import Condition, ConditionKind
 from trimtab.domain.trace import Trace
 from trimtab.domain.workload import Slice, Workload
-from trimtab.loop import runs
+from trimtab.loop import rounds, runs
 from trimtab.loop.context import Context
 from trimtab.loop.runs import AS_RECORDED, Setting
 from trimtab.readers.traffic import read_workload
@@ -47,7 +47,7 @@ def replays(ctx: Context, plans: list[Plan]) -> Iterator[tuple[str, dict[str, li
             continue
         label = condition.kind.replace(" ", "-").lower()
         served = [applied.plan(plan) for plan in plans]
-        times, setting = ctx.schedule.replays, applied.setting
+        times, setting = rounds.of(ctx, condition.kind), applied.setting
         yield (
             condition.kind,
             runs.in_turn(ctx, served, applied.part, times, label=label, stage="validate", setting=setting),

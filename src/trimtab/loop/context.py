@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -39,6 +40,7 @@ class Context:
     budget_s: float
     progress: Progress
     written: list[Path] = field(default_factory=list)
+    started: float = field(default_factory=time.monotonic)
     options: Options | None = None  # the moves that this study allows, listed once
     answered: dict[tuple[str, Member], Answered] = field(default_factory=dict)  # by digest of a compile half
     _costs: dict[str, CostModel] = field(default_factory=dict)
@@ -46,6 +48,11 @@ class Context:
     def keep(self, paths: Path | Iterable[Path]) -> None:
         """Note what a stage wrote, for its checkpoint."""
         self.written += [paths] if isinstance(paths, Path) else list(paths)
+
+    @property
+    def left_s(self) -> float:
+        """What is left of the budget, s; negative where it is spent."""
+        return self.budget_s - (time.monotonic() - self.started)
 
     # --- the study, resolved -----------------------------------------------------------------------------------
 

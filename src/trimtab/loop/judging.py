@@ -5,16 +5,16 @@ from __future__ import annotations
 import msgspec
 
 from trimtab import backends
-from trimtab.domain.figure import Figure
+from trimtab.domain.figure import Figure, Findings
 from trimtab.domain.plan import Plan
 from trimtab.domain.score import Diagnosis
 from trimtab.domain.trace import Trace
 from trimtab.domain.verdict import MatrixCell, Move, Proposal, Trigger
 from trimtab.evidence import latency
 from trimtab.evidence.attribute import tail
-from trimtab.loop import conditions, memory, runs
+from trimtab.loop import conditions, memory, rounds, runs
 from trimtab.loop.context import Context
-from trimtab.retuning import arms, findings, moves, triggers
+from trimtab.retuning import arms, findings, moves, trend, triggers
 from trimtab.retuning import memory as charge
 from trimtab.retuning import validate as matrix
 from trimtab.store.codec import read_json
@@ -35,7 +35,21 @@ def held_out(ctx: Context, move: Move) -> Replays:
     if move.kind == moves.NO_CHANGE:
         return {}
     plans = [ctx.study.baseline, move.plan]
-    return runs.in_turn(ctx, plans, ctx.slice(HELD_OUT), ctx.schedule.replays, label=HELD_OUT, stage="validate")
+    times = rounds.of(ctx, arms.AS_RECORDED)
+    return runs.in_turn(ctx, plans, ctx.slice(HELD_OUT), times, label=HELD_OUT, stage="validate")
+
+
+def measured(ctx: Context, move: Move) -> Replays:
+    """The same after every condition was replayed as often as its cells need and the budget allows."""
+    rounds.fix(ctx)
+    replays = held_out(ctx, move)
+    if not replays:
+        return replays
+    pairs = [_arms(replays), *_conditions(ctx, move)]
+    rows = arms.slice_rows(ctx.workload, ctx.slice(HELD_OUT))
+    wanted = matrix.replays_wanted(ctx.study.sla, ctx.study.guards, pairs, rows)
+    rounds.extend(ctx, wanted, pairs[0].seconds / (2 * ctx.schedule.replays))
+    return held_out(ctx, move)
 
 
 def matrix_of(ctx: Context, move: Move, replays: Replays) -> matrix.Matrix:
@@ -89,6 +103,15 @@ def triggers_of(
         owner=owner,
         seed=study.seeds.bootstrap,
     )
+
+
+def with_trend(ctx: Context, found: Findings, replays: Replays) -> Findings:
+    """What was decided, with the primary metric's trend in both arms; unchanged without replays to compare."""
+    series = trend.trend(_arms(replays), ctx.study.sla) if replays else None
+    if series is None:
+        return found
+    said = (*found.findings, trend.told(series, ctx.study.sla))
+    return msgspec.structs.replace(found, findings=said, series=(*found.series, series))
 
 
 def memory_cells(ctx: Context, plan: Plan, replays: Replays) -> tuple[MatrixCell, ...]:

@@ -170,7 +170,7 @@ def retune(ctx: Context) -> Findings:
 def validate(ctx: Context) -> Findings:
     """R21: baseline and candidate in turn on held-out traffic; what must be watched once the candidate runs."""
     move = judging.choice(ctx).move
-    replays = judging.held_out(ctx, move)
+    replays = judging.measured(ctx, move)
     cells = judging.matrix_of(ctx, move, replays)
     found = findings.validate(cells, "traces")
     if not replays:
@@ -205,7 +205,7 @@ def decide(ctx: Context) -> Findings:
     verdict = ruling.decide(case)
     ctx.keep(ctx.packet.write_proposal(proposal))
     ctx.keep(ctx.packet.write_verdict(verdict))
-    return findings.decide(verdict, proposal)
+    return judging.with_trend(ctx, findings.decide(verdict, proposal), replays)
 
 
 def packet(ctx: Context) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from trimtab.domain.study import Sla
 from trimtab.domain.verdict import CellRole, CellStatus, MatrixCell
 from trimtab.evidence.stats.bootstrap import Comparison
-from trimtab.evidence.stats.floor import Floor
+from trimtab.evidence.stats.floor import MIN_REPLAYS, Floor
 from trimtab.evidence.stats.quantiles import Floats, effective_samples, needed_effective, requests_needed
 from trimtab.retuning import _metric as metric
 from trimtab.retuning.arms import AS_RECORDED, HELD_OUT, Arms
@@ -27,7 +27,7 @@ class Weighed:
     """One cell before its role gives it a status. ``judged`` on a metric that may be goodput instead of ``asked``.
 
     ``effective`` samples behind the candidate's percentile, over all its replays, and ``weakest`` behind that of the
-    thinnest replay of either arm; ``needed`` for either.
+    thinnest replay of either arm; ``needed`` for either. ``seconds`` = traffic that all replays served.
     """
 
     condition: str
@@ -41,6 +41,7 @@ class Weighed:
     weakest: float
     needed: int
     problem: str
+    seconds: float = 0.0
 
     def cell(
         self, role: CellRole, status: CellStatus, note: str, margin: float | None = None, sharing: int = 1
@@ -112,7 +113,8 @@ class Weighed:
         return ""
 
     def more(self, margin: float | None, sharing: int = 1) -> str:
-        """How many requests a replay would decide an undecided cell; empty where requests are not what is missing."""
+        """How many requests a replay would decide an undecided cell, and how long they take; empty where requests are
+        not what is missing."""
         comparison = self.judged.comparison
         if comparison.interval is None or self.floor.provisional or not comparison.value or comparison.value < 0:
             return ""
@@ -121,7 +123,9 @@ class Weighed:
             return "no affordable number of requests decides it"
         if wanted <= comparison.samples:
             return ""
-        return f"about {wanted:.0f} requests a replay would decide (now {comparison.samples})"
+        minutes = self.seconds * (wanted / comparison.samples - 1) / 60
+        longer = f", {minutes:.2g} min of replays more" if minutes else ""
+        return f"about {wanted:.0f} requests a replay would decide (now {comparison.samples}){longer}"
 
     def _wanted(self, comparison: Comparison, margin: float | None, sharing: int) -> float | None:
         """The requests that a percentile needs; then the most of those that tell the ratio seen from the one that
@@ -168,7 +172,17 @@ class Bench:
             weakest=weakest,
             needed=self._needed(judged.metric),
             problem="",
+            seconds=arms.seconds,
         )
+
+    def replays_wanted(self, arms: Arms, part: str, name: str) -> int:
+        """Replays an arm that the floor and the candidate's percentile need; how the arms differ is not looked at."""
+        rows, replays = self._rows(arms, part), min(len(arms.baseline), len(arms.candidate))
+        if rows is None or self._problem(arms, part):
+            return replays
+        effective, needed = sum(self._worth([x[rows] for x in arms.candidate], name)), self._needed(name)
+        thick = math.ceil(len(arms.candidate) * needed / effective) if effective else replays
+        return max(replays, MIN_REPLAYS, thick)
 
     def _rows(self, arms: Arms, part: str) -> NDArray[np.int64] | None:
         """Slices are positions within the arrivals as recorded; another condition may have others, all held out."""

@@ -37,7 +37,8 @@ BANDS = 3
 @dataclass(frozen=True)
 class Arms:
     """Both plans under one condition: latencies in seconds, one array a replay, all on the same arrivals (+inf =
-    failed). ``*_bytes`` is the peak memory of each replay. ``refusal`` says why they must not be compared."""
+    failed). ``*_bytes`` is the peak memory of each replay, ``seconds`` the traffic that all replays served.
+    ``refusal`` says why they must not be compared."""
 
     condition: str
     baseline: tuple[Floats, ...]
@@ -45,6 +46,7 @@ class Arms:
     baseline_bytes: tuple[int, ...] = ()
     candidate_bytes: tuple[int, ...] = ()
     refusal: str = ""
+    seconds: float = 0.0
 
 
 def arms_of(condition: str, baseline: Sequence[Trace], candidate: Sequence[Trace]) -> Arms:
@@ -62,6 +64,7 @@ def arms_of(condition: str, baseline: Sequence[Trace], candidate: Sequence[Trace
         baseline_bytes=_peaks(baseline),
         candidate_bytes=_peaks(candidate),
         refusal=refusal,
+        seconds=sum(float(np.max(trace.requests["scheduled"], initial=0)) / 1e9 for trace in (*baseline, *candidate)),
     )
 
 

@@ -29,6 +29,13 @@ thinly looks too short, and only on the candidate's side does that flatter it).
 names a condition is decided under it, on all requests of its replays. What was not replayed is a cell, too, with the
 reason: a guard of that kind is not run, which is never a pass.
 
+*More replays.* After the fixed rounds ``replays_wanted`` says how often each condition must be replayed so that its
+must-pass cells can be decided at all: 3 replays for a floor that holds, and as many as the candidate's percentile needs
+effective samples. It looks at how many replays there are and at how the candidate's tail hangs together, never at how
+the arms differ, and is asked once: whether more is measured does not depend on what the cells would say so far, so
+there is one look at them, and the error rates stay those of a fixed number of replays. Nothing stops early on a pass.
+What more requests would decide is said by each open cell, and left to the next study.
+
 Limits. Replays share their arrivals: a verdict holds for such traffic, not for all traffic. Informative cells are many
 and uncorrected: one in twenty of them may stray.
 """
@@ -118,6 +125,20 @@ def validate(
     ran = {arm.condition for arm in arms}
     cells += [_not_run(condition, sla.metric, missing(condition)) for condition in CONDITIONS if condition not in ran]
     return Matrix(tuple(cells))
+
+
+def replays_wanted(
+    sla: Sla, guards: Sequence[Guard], arms: Sequence[Arms], slices: Mapping[str, NDArray[np.int64]]
+) -> dict[str, int]:
+    """Replays an arm that the must-pass cells of each condition need; only conditions that have too few."""
+    bench, wanted = Bench(sla, slices, 0), {}
+    for pair in arms:
+        about = {(guard.slice, guard.metric) for guard in guards if guard.condition == pair.condition}
+        about |= {(HELD_OUT, sla.metric)} if pair is arms[0] else set()
+        most = max((bench.replays_wanted(pair, part, name) for part, name in about), default=0)
+        if most > min(len(pair.baseline), len(pair.candidate)):
+            wanted[pair.condition] = most
+    return wanted
 
 
 def _further(
