@@ -87,6 +87,12 @@ def test_events_in_fast_batches_alone_are_no_evidence() -> None:
     assert (found.evidence, found.named) == ((), False)
 
 
+def test_one_batch_is_neither_slow_nor_fast() -> None:
+    known = known_of(served([12.0]), [(0, "compile", "first run")])
+    assert known.compiling is not None
+    assert (known.compiling.slow, known.compiling.fast, known.first_slow, known.first_fast) == (0.0, 0.0, None, None)
+
+
 def test_without_events_nothing_is_said_of_them() -> None:
     assert known_of(served([2.0] * 10), []).compiling is None
 

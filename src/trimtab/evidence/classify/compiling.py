@@ -65,13 +65,17 @@ def compiling(trace: Trace, batches: Batches, slow: Bool, fast: Bool) -> Compili
     guarded = np.isin(found["kind"], GUARDED) & np.isin(found["value2"], ids[slow])
     fell = found["kind"] == EAGER
     return Compiling(
-        slow=float(inside[slow].mean()),
-        fast=float(inside[fast].mean()),
+        slow=_share(inside, slow),
+        fast=_share(inside, fast),
         guard=_first(trace, found["detail"][guarded]),
         falls=int(fell.sum()),
         why=_first(trace, found["detail"][fell]),
         uncompiled=_uncompiled(trace, batches, found["value2"][fell].astype(np.int64).tolist()),
     )
+
+
+def _share(inside: Bool, among: Bool) -> float:
+    return float(inside[among].mean()) if among.any() else 0.0
 
 
 def _first(trace: Trace, details: NDArray[np.int32]) -> str:
