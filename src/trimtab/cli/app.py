@@ -101,8 +101,45 @@ def _stage_verb(stage: str) -> Callable[..., int]:
 
 
 for _stage in STAGE_HELP:
-    if _stage != "report":
+    if _stage not in ("workload", "report"):
         app.command(_stage_verb(_stage), name=_stage)
+
+
+@app.command
+def workload(
+    target: Path,
+    *,
+    column: Annotated[tuple[str, ...], Parameter(negative="")] = (),
+    strict: bool = False,
+    options: Options = Options(),
+) -> int:
+    """Read the traffic: arrivals, bursts, shapes, drift, streams. Of a study, or of any table of arrivals.
+
+    Parameters
+    ----------
+    target
+        A study's TOML file, or a table of arrivals: CSV, TSV, JSONL or Parquet, each also .gz, one row a request.
+    column
+        role=header of a table, such as start_ms=t or shape.width=w. May be repeated.
+    strict
+        Refuse rows of a table that cannot be used, instead of counting them.
+    """
+    if target.suffix == ".toml" or target.is_dir():
+        _refuse({"--column": column, "--strict": strict}, "a table of arrivals, not for a study")
+        return _run_until(target, "workload", options)
+    _refuse({"--out": options.out, "--budget": options.budget, "--fresh": options.fresh}, "a study, not for a table")
+    from trimtab.cli import arrivals
+    from trimtab.loop.arrivals import describe_file
+
+    arrivals.show(describe_file(target, columns=column, strict=strict), as_json=options.json)
+    return 0
+
+
+def _refuse(options: dict[str, object], what: str) -> None:
+    """UsageError for the first option that is given; it is for ``what``."""
+    for option, given in options.items():
+        if given:
+            raise UsageError(f"{option} is for {what}", fix=f"leave {option} out")
 
 
 @app.command

@@ -66,7 +66,7 @@ def _answer(answer: Answer, console: Console) -> None:
     console.print()
     for report in (answer.read, answer.baseline):
         if report is not None:
-            _read(report, console)
+            reading(report, console)
 
 
 def _tail(answer: Answer, console: Console) -> None:
@@ -103,7 +103,8 @@ def _class(one: Named, console: Console) -> None:
         console.print(plain(f"  - ruled out: {line}"), style="dim")
 
 
-def _read(report: ReadReport, console: Console) -> None:
+def reading(report: ReadReport, console: Console) -> None:
+    """How a file was read: what was left out, and what to know of it."""
     console.print(plain(f"{report.file}: {report.used} of {report.rows} {report.unit} used"), style="dim")
     lines = [f"left out: {count}, {reason}" for reason, count in report.dropped.items()]
     lines += [f"no value: {count} of {name}" for name, count in report.unreadable.items()]

@@ -34,7 +34,7 @@ def show(found: Findings, console: Console) -> None:
         console.print(_figures(list(figures)))
     for one in found.series:
         console.print()
-        console.print(_rows(one))
+        console.print(rows(one))
 
 
 def _group(figure: Figure) -> str:
@@ -62,7 +62,8 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
-def _rows(one: Series) -> Table:
+def rows(one: Series) -> Table:
+    """A series as a table."""
     table = Table(box=None, pad_edge=False, title_justify="left", caption_justify="left", title_style="bold")
     table.caption = plain(one.note) if one.note else None
     for name in one.columns:

@@ -1,0 +1,43 @@
+"""``trimtab workload FILE``: what traffic is like, from a table of arrivals and without a study."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from trimtab.domain.figure import Findings
+from trimtab.domain.imported import ReadReport
+from trimtab.evidence import traffic
+from trimtab.evidence.windows import windows
+from trimtab.loop.tables import Said
+from trimtab.readers.arrivals import read_arrivals
+
+UNSLICED = "workload.slices"
+
+
+class Traffic(msgspec.Struct, frozen=True):
+    """What one file's traffic is like, and how it was read."""
+
+    found: Findings
+    read: ReadReport
+
+
+def describe_file(path: Path, *, columns: Sequence[str] = (), strict: bool = False) -> Traffic:
+    """The traffic of ``path``; ``columns`` are ``role=header``. DataError for a file that cannot be used."""
+    workload, read = read_arrivals(path, Said.parse(columns).columns, strict=strict)
+    told = traffic.describe(workload)
+    table, figures, said = windows(workload, path.name)
+    whole = Findings(
+        stage="workload",
+        headline=told.headline,
+        findings=(*told.findings, *said),
+        figures=tuple(msgspec.structs.replace(one, artifact=path.name) for one in (*told.figures, *figures)),
+        series=tuple(
+            msgspec.structs.replace(one, artifact=path.name)
+            for one in (*told.series, table)
+            if one.id != UNSLICED  # slices belong to a study
+        ),
+    )
+    return Traffic(whole, read)
