@@ -193,13 +193,14 @@ def diagnose(
     strict: bool = False,
     json: bool = False,
 ) -> int:
-    """Name what files that you already have prove (requests, a profile, a compiler's log), and what to measure next.
+    """Name what files that you already have prove (requests, profiles, logs, reports), and what to measure next.
 
     Parameters
     ----------
     file
-        A PyTorch profiler or other Chrome trace, an ONNX Runtime profile, a torch.compile trace or log; or a table of
-        requests: CSV, TSV, JSONL or Parquet, one row a request. Each also .gz. docs/diagnose.md lists them.
+        A profile (PyTorch, ONNX Runtime, Chrome), a torch.compile trace or log, what a load tool or server wrote
+        (LoadGen, Triton, perf_analyzer, Model Analyzer, AIPerf, benchmark_app, trtexec); or a table of requests: CSV,
+        TSV, JSONL or Parquet, one row a request. Each also .gz. docs/diagnose-files.md lists them.
     more
         Further files; each gets an answer of its own. A compiler's log is joined to tables of requests on its clock.
     baseline
