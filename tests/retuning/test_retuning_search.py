@@ -49,7 +49,7 @@ class Played:
         self.latency, self.step = latency, step or {}
         self.calls: dict[str, int] = {}
 
-    def __call__(self, plan: Plan, replica: int) -> Trace:
+    def __call__(self, plan: Plan, replica: int, share: float) -> Trace:
         self.calls[plan.id] = self.calls.get(plan.id, 0) + 1
         if plan.id not in self.latency:
             raise RunError(f"nothing is known of {plan.id}")

@@ -129,11 +129,11 @@ def retune(ctx: Context) -> Findings:
     refused = (*options.refused, *heavy)
     tune = ctx.workload.take(ctx.slice(TUNE))
 
-    def simulate(plan: Plan, replica: int) -> Trace:
+    def simulate(plan: Plan, replica: int, share: float) -> Trace:
         if failed := ctx.failed(plan):
             raise ModelError(search.not_compiled(failed), where=f"plan {plan.id}", fix="see its stored profile")
         seed = study.seeds.simulate
-        jittered = search.jitter(tune, replica, seed)
+        jittered = search.jitter(search.beginning(tune, share), replica, seed)
         return runs.simulated(ctx, plan, jittered, TUNE, f"replica-{replica}", seed + replica)
 
     ctx.progress.step("retune", 0, None, f"simulating {len(listed)} moves")

@@ -1,11 +1,12 @@
 """Search: simulate every candidate, confirm the few best by real replay, choose the smallest that is not worse.
 
-Simulation ranks, measurement decides. Every move is run through the serving machine under the virtual clock, on the
-tune slice, as paired replicas: replica ``r`` of every plan sees the same jitter of arrivals and the same draws, so what
-they share cancels in the ratio. A first look takes a few replicas; moves whose spread reaches the leader's, and all
-that re-form batches, get the full ensemble (at least 20), because there microseconds decide who is batched with whom
-and hence which shapes run: one run says nothing. The spread (5th to 95th percentile of the paired changes) is printed
-with every row, and a gain inside it counts as none.
+Simulation ranks, measurement decides. Where there are many moves, halving (``retuning.halving``) picks those that are
+looked at in full; the others stay rows, with the reason. Every move that is left is run through the serving machine
+under the virtual clock, on the tune slice, as paired replicas: replica ``r`` of every plan sees the same jitter of
+arrivals and the same draws, so what they share cancels in the ratio. A first look takes a few replicas; moves whose
+spread reaches the leader's, and all that re-form batches, get the full ensemble (at least 20), because there
+microseconds decide who is batched with whom and hence which shapes run: one run says nothing. The spread (5th to 95th
+percentile of the paired changes) is printed with every row, and a gain inside it counts as none.
 
 The best of many noisy rows looks better than it is, so nothing is claimed here: the short list (the leader, the
 smallest of those that cannot be told from it, then the best of each other kind) is replayed for real, and ``confirm``
@@ -29,11 +30,12 @@ from trimtab.domain.profile import CompileFailure
 from trimtab.domain.study import Sla
 from trimtab.domain.trace import Trace
 from trimtab.domain.verdict import Move
-from trimtab.domain.workload import Workload
+from trimtab.domain.workload import Slice, Workload
 from trimtab.errors import TrimtabError
 from trimtab.evidence.stats.quantiles import quantile
 from trimtab.retuning import _metric as metric
 from trimtab.retuning._change import NO_CHANGE
+from trimtab.retuning.halving import Dropped, Halving, Trial, run
 
 FIRST_LOOK = 3
 ENSEMBLE = 20
@@ -47,9 +49,20 @@ LONGEST_MESSAGE = 240
 """Characters of a compiler's message in a row; the profile keeps all of it."""
 
 
-Simulate = Callable[[Plan, int], Trace]
-"""``(plan, replica)`` -> a run on the tune slice, arrivals jittered and services drawn by the replica's number. A plan
-that cannot run raises a TrimtabError; the search keeps it as a row."""
+FEWEST_REQUESTS = 200
+"""Fewer say nothing about a tail, however short a part of the slice is asked for."""
+FULL = 24
+"""So many moves are all simulated in full; of more, halving leaves about as many."""
+
+Simulate = Callable[[Plan, int, float], Trace]
+"""``(plan, replica, share)`` -> a run on the first ``share`` of the tune slice, arrivals jittered and services drawn by
+the replica's number. A plan that cannot run raises a TrimtabError; the search keeps it as a row."""
+
+
+def beginning(workload: Workload, share: float) -> Workload:
+    """The first ``share`` of a workload's requests, at least ``FEWEST_REQUESTS``."""
+    count = max(round(share * len(workload)), FEWEST_REQUESTS)
+    return workload if count >= len(workload) else workload.take(Slice(name="beginning", start=0, stop=count))
 
 
 def jitter(workload: Workload, replica: int, seed: int, sigma: Ns = JITTER_NS) -> Workload:
@@ -67,13 +80,15 @@ def jitter(workload: Workload, replica: int, seed: int, sigma: Ns = JITTER_NS) -
 @dataclass(frozen=True)
 class Simulated:
     """One candidate under the virtual clock. ``values`` by replica (ms or share) · ``change`` = median of the paired
-    changes against the baseline's same replica · ``spread`` of them · ``failed`` says why there is nothing."""
+    changes against the baseline's same replica · ``spread`` of them · ``failed`` says why there is nothing,
+    ``dropped`` why there is only one run of a part of the slice."""
 
     move: Move
     values: tuple[float, ...]
     changes: tuple[float, ...]
     misses: float
     failed: str = ""
+    dropped: str = ""
 
     @property
     def value(self) -> float:
@@ -86,24 +101,47 @@ class Simulated:
     @property
     def spread(self) -> Interval | None:
         """None where a replica fell among the failed, or there is none."""
-        if self.failed or not np.all(np.isfinite(self.changes)):
+        if self.failed or self.dropped or not np.all(np.isfinite(self.changes)):
             return None
         lo, hi = quantile(self.changes, 0.05), quantile(self.changes, 0.95)
         return Interval(lo=lo, hi=hi, level=0.9, method=SPREAD)
 
     def gain(self, name: str) -> float:
-        """How much better than the baseline, as a share; -inf where there is nothing to say."""
+        """How much better than the baseline, as a share; -inf where there is nothing to say, or too little."""
         change = self.change
-        if change is None or np.isnan(change):
+        if change is None or self.dropped or np.isnan(change):
             return -np.inf
         return change if metric.higher_is_better(name) else -change
 
 
 def simulate_all(moves: Sequence[Move], simulate: Simulate, sla: Sla, *, ensemble: int = ENSEMBLE) -> list[Simulated]:
-    """Every move with its replicas, best first; failures are rows at the end.
+    """Every move with its replicas, best first; those that halving dropped and failures are rows at the end.
 
     The first move must be "no change": it is what the others are paired with. ``ensemble`` bounds the replicas.
     """
+    if len(moves) <= FULL:
+        return _in_full(moves, simulate, sla, ensemble)
+
+    def evaluate(trial: Trial) -> float | str:
+        try:
+            latency = simulate(trial.move.plan, trial.replica, trial.share).latency
+        except TrimtabError as fault:
+            return fault.what
+        return metric.value(latency, sla.metric, sla)
+
+    halving = run(Halving(moves, sla, keep=FULL), evaluate)
+    rows = _in_full([moves[0], *halving.left], simulate, sla, ensemble)
+    return rows + sorted((_out(each) for each in halving.dropped), key=lambda row: (bool(row.failed), row.move.size))
+
+
+def _out(each: Dropped) -> Simulated:
+    if each.failed:
+        return Simulated(each.move, (), (), np.nan, each.failed)
+    change = _change(each.baseline, each.value)
+    return Simulated(each.move, (each.value,), (change,), np.nan, dropped=each.reason)
+
+
+def _in_full(moves: Sequence[Move], simulate: Simulate, sla: Sla, ensemble: int) -> list[Simulated]:
     if not moves or moves[0].kind != NO_CHANGE:
         raise ValueError("the first move must be the baseline")
     first = min(FIRST_LOOK, ensemble)
@@ -128,7 +166,7 @@ def _replicas(move: Move, simulate: Simulate, sla: Sla, which: range) -> _Replic
     values, misses = [], []
     for replica in which:
         try:
-            latency = simulate(move.plan, replica).latency
+            latency = simulate(move.plan, replica, 1.0).latency
         except TrimtabError as fault:
             return fault.what
         values.append(metric.value(latency, sla.metric, sla))
@@ -201,8 +239,8 @@ def shortlist(rows: Sequence[Simulated], sla: Sla, most: int) -> tuple[Move, ...
 
 def why_not(row: Simulated, sla: Sla) -> str:
     """Why a simulated candidate was not replayed."""
-    if row.failed:
-        return row.failed
+    if row.failed or row.dropped:
+        return row.failed or row.dropped
     spread = row.spread
     if row.gain(sla.metric) <= 0:
         return "no gain in simulation"
@@ -232,5 +270,5 @@ def simulated_figure(row: Simulated, sla: Sla, artifact: str) -> Figure:
         scope="tune",
         artifact=artifact,
         interval=row.spread,
-        note=row.failed or f"simulated change of {sla.metric}, {len(row.values)} replicas",
+        note=row.failed or row.dropped or f"simulated change of {sla.metric}, {len(row.values)} replicas",
     )
