@@ -129,6 +129,22 @@ def test_fusion_levels_stand_with_their_memory_and_their_tail() -> None:
     assert grids(part(view(joined), "compile"))["Fusion against memory"].rows[0].cells[-1].text == f"+12{G}%"
 
 
+def test_fusion_levels_of_many_entries_fold_by_whole_entries() -> None:
+    rows: list[dict[str, Cell]] = [
+        {
+            "plan": f"p{level}", "entry": f"to-{k}", "level": str(level), "operators_before": 9, "operators": 9,
+            "fused": 0, "shape": "", "warm": 4.5, "peak": 150.0, "compile": 80.0,
+        }
+        for k in range(4) for level in range(5)
+    ]  # fmt: skip
+    compiled = part(view(with_("compile", series("compile.fusion", rows))), "compile")
+    assert [row.cells[0].sub for row in grids(compiled)["Fusion against memory"].rows[::5]] == [
+        "p0, to-0", "p0, to-1", "p0, to-2",
+    ]  # fmt: skip
+    fold = next(one for one in compiled.blocks if isinstance(one, Fold) and one.summary == "Show one more entry")
+    assert [row.cells[0].sub for row in fold.grid.rows] == [f"p{k}, to-3" for k in range(5)]
+
+
 def test_a_fusion_level_shows_its_workspace_and_intervals_and_a_replay_outranks_the_simulation() -> None:
     row: dict[str, Cell] = {
         "plan": "im2col", "entry": "to-192", "level": "off, convolution = im2col", "operators_before": 330,

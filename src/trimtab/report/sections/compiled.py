@@ -12,6 +12,9 @@ from trimtab.report.page import Block, Cell, Column, Fold, Grid, Row, Section
 KERNELS = 2
 """How many kernels a row names: those with most of the profiled time."""
 
+LEVELS = 15
+"""About how many rows of fusion levels are open: those of whole entries."""
+
 Name = tuple[str, str]
 """(plan, entry)."""
 
@@ -49,9 +52,7 @@ def _blocks(book: Book, entries: Series | None, failures: Series | None) -> Iter
         if rest:
             said = f"Show {words.many(len(rest), 'entry', 'entries')} of other candidates"
             yield Fold(summary=said, grid=Grid(columns=COLUMNS, rows=_rows(book, rest)))
-    fusion = _fusion(book)
-    if fusion is not None:
-        yield fusion
+    yield from _fusion(book)
     if failures is not None:
         columns = (Column(label="Did not compile"), Column(label="Why"), Column(label="Message"))
         yield Grid(columns=columns, rows=tuple(_failed(row) for row in each(failures)))
@@ -99,11 +100,12 @@ def _row(book: Book, row: Values, mixed: bool) -> Row:
     )
 
 
-def _fusion(book: Book) -> Grid | None:
-    """Fusion levels of one entry: time never without memory, and the tail where a level was a candidate."""
+def _fusion(book: Book) -> Iterable[Block]:
+    """Fusion levels of each entry: time never without memory, and the tail where a level was a candidate. Entries that
+    do not fit fold."""
     series = book.series("retune.fusion", "compile.fusion")
     if series is None:
-        return None
+        return
     rows = list(each(series))
     counted = any(real(row.get("workspace")) is not None for row in rows)
     tail = f"{book.record.study.sla.metric} against today"
@@ -118,8 +120,14 @@ def _fusion(book: Book) -> Grid | None:
         *((Column(label=tail, align="right"),) if "change" in series.columns else ()),
     )
     measured = _measured(book)
-    levels = tuple(_level(row, counted, measured.get(str(row["plan"]), {})) for row in rows)
-    return Grid(columns=columns, rows=levels, title="Fusion against memory")
+    levels = [(row["entry"], _level(row, counted, measured.get(str(row["plan"]), {}))) for row in rows]
+    entries = list(dict.fromkeys(row["entry"] for row in rows))
+    open_ = entries[: max(LEVELS * len(entries) // len(rows), 1)]
+    near, rest = (tuple(row for entry, row in levels if (entry in open_) is inside) for inside in (True, False))
+    yield Grid(columns=columns, rows=near, title="Fusion against memory")
+    if rest:
+        more = words.many(len(entries) - len(open_), "more entry", "more entries")
+        yield Fold(summary=f"Show {more}", grid=Grid(columns=columns, rows=rest))
 
 
 def _measured(book: Book) -> dict[str, Values]:
