@@ -21,7 +21,7 @@ from trimtab.domain.workload import Provenance, Slice, Workload
 from trimtab.errors import RunError
 from trimtab.mapping.cost import CostModel, ProfileService
 from trimtab.mapping.route import Router
-from trimtab.retuning import arms, confirm, decide, moves, rollback, search, size, validate
+from trimtab.retuning import arms, confirm, decide, moves, search, size, triggers, validate
 from trimtab.serving.simulate import simulate
 
 SPACE = {
@@ -172,9 +172,14 @@ def test_the_chosen_move_is_shipped_from_held_out_replays() -> None:
     )
     assert (verdict.decision, verdict.reason) == ("ship", "")
     assert verdict.sentence.startswith("Ship, once the compiler lead, the runtime lead and the observability engineer")
-    rule = rollback.trigger(pair.candidate, SLA, 4)
-    assert rule.bound is not None
-    assert rollback.boundary(rule, "today", "runtime", 50.0).startswith("Go back to plan today when more than ")
+    slices = arms.slice_rows(traffic(), part("held-out"))
+    way_back = triggers.triggers(
+        matrix.cells, pair, slices, SLA, choice.chosen, baseline="today", rate_hz=50.0, seed=4
+    )
+    assert [each.cell for each in way_back] == ["primary/normal/held-out/p95", "guard/normal/held-out/p50"]
+    assert way_back[0].sentence.startswith("Go back to plan today when more than ")
+    assert way_back[0].false_alarms is not None
+    assert way_back[0].false_alarms < 0.1
 
 
 def test_cores_needed_by_the_real_machine() -> None:
