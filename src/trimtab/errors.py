@@ -80,7 +80,7 @@ class RunError(TrimtabError):
 
 
 class SignatureError(TrimtabError):
-    """A signature is not what it claims: foreign key, other evidence, edited document, expired; or a key is unusable."""
+    """A signature is not what it claims: foreign key, other evidence, edited document, expired; or a key of no use."""
 
     exit_code = 10
 

@@ -68,7 +68,7 @@ class DimSpec(Noun, frozen=True, kw_only=True):
 
 class CalibrationSpec(Noun, frozen=True, kw_only=True):
     """Inputs that show what values a network's tensors take, to quantise it with. ``bank`` (empty: none) is an .npz of
-    arrays named ``<input>/<key>``, used as ``scale * array + offset``; ``samples`` of its keys, evenly in sorted order."""
+    arrays named ``<input>/<key>``, used as ``scale * array + offset``; ``samples`` of its keys, evenly in their order."""
 
     bank: str = ""
     scale: float = 1.0
@@ -81,7 +81,7 @@ class ModelSpec(Noun, frozen=True, kw_only=True):
     installed distribution ships. ``sha256`` pins the revision (empty: recorded, not checked). ``calibration`` is needed
     only by plans that quantise statically.
 
-    ``torch`` is the same network for the torch runtime: ``net.pt2`` (an exported program) or a function that returns the
+    ``torch`` is the same network for the torch runtime: ``net.pt2`` (an exported program) or a function that makes the
     module, ``net.py:make`` in a file beside the study or ``package.module:make`` in an installed package; its digest
     covers the file, or the package's version. A study names at least one of ``path`` and ``torch``.
     """
@@ -263,7 +263,7 @@ class Budget(Noun, frozen=True, kw_only=True):
 class SignOff(Noun, frozen=True, kw_only=True):
     """Which roles must sign before a proposal ships. Fewer than all three prints as "reduced sign-off".
 
-    ``keys``: each role's OpenSSH public key, ``ssh-ed25519 AAAA... comment``. One key may stand for two roles only where
+    ``keys``: each role's OpenSSH public key, ``ssh-ed25519 AAAA... comment``. One key may stand for two roles only if
     ``owners`` names the same person for both. ``expires``: how long a signature holds ("90d", "12h").
     """
 
