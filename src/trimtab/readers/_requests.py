@@ -14,7 +14,8 @@ from trimtab.domain.trace import Table, empty
 from trimtab.readers._spans import SINCE_1970
 
 Ints = NDArray[np.int64]
-MOST_REQUESTS = 10_000_000
+MOST_REQUESTS = 2_000_000
+"""What is read request by request holds about 500 bytes of each until all are known."""
 LATEST = 1 << 61
 """ns. Sums and differences of times below it fit int64."""
 

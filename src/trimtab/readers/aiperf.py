@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -53,32 +54,43 @@ class _Record(msgspec.Struct, gc=False):
     error: _Fault | None = None
 
 
+class _Request(NamedTuple):
+    """What is kept of a record: a line may hold the time of every token."""
+
+    start: int
+    end: int
+    error: int
+    sizes: tuple[int, ...]
+
+
 def read(path: Path, strict: bool) -> tuple[Imported, ReadReport]:
     """The requests of ``path``, and how they were read. DataError for what is no such export."""
-    records, dropped, warm = _records(path)
-    start = np.array([one.metadata.request_start_ns for one in records], dtype=np.float64)
-    end = np.array([_end(one) for one in records], dtype=np.float64)
-    error = np.array([ERROR_KINDS.index(_kind(one)) for one in records], dtype=np.int64)
-    known = (start > 0) & (start < LATEST) & (end < LATEST) & ((end != NEVER) | (error > 0))
-    keep = known & ((end >= start) | (error > 0))
-    dropped[NO_TIMES] += int((~known).sum())
-    dropped[BACKWARDS] += int((known & ~keep).sum())
+    found, dropped, warm = _records(path)
+    good = []
+    for one in found:
+        timed = 0 < one.start < LATEST and one.end < LATEST and (one.end != NEVER or one.error > 0)
+        if not timed:
+            dropped[NO_TIMES] += 1
+        elif one.end < one.start and not one.error:
+            dropped[BACKWARDS] += 1
+        else:
+            good.append(one)
     told = report(
-        path, NAME, rows=len(records) + dropped[NO_RECORD], used=int(keep.sum()), unit="records", dropped=dropped,
+        path, NAME, rows=len(found) + dropped[NO_RECORD], used=len(good), unit="records", dropped=dropped,
         strict=strict, ignored=(f"{warm} records of the warm-up",) if warm else (), notes=(SENT,),
     )  # fmt: skip
-    kept = [one for one, good in zip(records, keep, strict=True) if good]
-    dims = {name: np.array([_size(one, keys) for one in kept], dtype=np.int64) for name, keys in _DIMS.items()}
-    begun = np.array([one.metadata.request_start_ns for one in kept], dtype=np.int64)
-    done = np.array([_end(one) if _kind(one) == "none" else NEVER for one in kept], dtype=np.int64)
+    start = np.array([one.start for one in good], dtype=np.int64)
+    error = np.array([one.error for one in good], dtype=np.int64)
+    done = np.array([NEVER if one.error else one.end for one in good], dtype=np.int64)
+    dims = {name: np.array([one.sizes[k] for one in good], dtype=np.int64) for k, name in enumerate(_DIMS)}
     dims = {name: sizes for name, sizes in dims.items() if np.any(sizes != NEVER)}
-    return requests(told, begun, done, error=error[keep], dims=dims), told
+    return requests(told, start, done, error=error, dims=dims), told
 
 
-def _records(path: Path) -> tuple[list[_Record], Counter[str], int]:
-    """The records of the measured phase; lines that are none; how many belong to the warm-up."""
+def _records(path: Path) -> tuple[list[_Request], Counter[str], int]:
+    """The requests of the measured phase; lines that are none; how many belong to the warm-up."""
     decoder = msgspec.json.Decoder(_Record)
-    records: list[_Record] = []
+    found: list[_Request] = []
     dropped, warm = Counter[str](), 0
     with open_bytes(path) as file:
         for line in byte_lines(path, file):
@@ -92,17 +104,20 @@ def _records(path: Path) -> tuple[list[_Record], Counter[str], int]:
             if record.metadata.benchmark_phase == "warmup":
                 warm += 1
                 continue
-            if len(records) == MOST_REQUESTS:
+            if len(found) == MOST_REQUESTS:
                 raise DataError(
                     f"{path.name} holds more than {MOST_REQUESTS} records", where=str(path),
                     fix="give a shorter stretch of it",
                 )  # fmt: skip
-            records.append(record)
-    return records, dropped, warm
+            found.append(_kept(record))
+    return found, dropped, warm
 
 
-def _end(record: _Record) -> int:
-    return NEVER if record.metadata.request_end_ns is None else record.metadata.request_end_ns
+def _kept(record: _Record) -> _Request:
+    told = record.metadata
+    end = NEVER if told.request_end_ns is None else told.request_end_ns
+    sizes = tuple(_size(record, names) for names in _DIMS.values())
+    return _Request(told.request_start_ns, end, ERROR_KINDS.index(_kind(record)), sizes)
 
 
 def _kind(record: _Record) -> ErrorKind:
