@@ -68,7 +68,7 @@ class DimSpec(Noun, frozen=True, kw_only=True):
 
 class CalibrationSpec(Noun, frozen=True, kw_only=True):
     """Inputs that show what values a network's tensors take, to quantise it with. ``bank`` (empty: none) is an .npz of
-    arrays named ``<input>/<key>``, used as ``scale * array + offset``; ``samples`` of its keys, evenly in their order."""
+    arrays named ``<input>/<key>``, used as ``scale * array + offset``; ``samples`` of its keys, in their order."""
 
     bank: str = ""
     scale: float = 1.0
