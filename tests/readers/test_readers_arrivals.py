@@ -68,7 +68,6 @@ def test_rows_that_cannot_be_used_are_counted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        ("client,window_start_s,rate_rps,cv\n0,0,1,1\n", "holds rates of clients over windows, not requests"),
         ("client,window_start_s,field,value,probability\n0,0,x,1,1\n", "holds how often clients send which size"),
         ("num_prefill_tokens,num_decode_tokens\n1,2\n", "no column for a time of arrival"),
         ("start_s,latency_ms\n1,2\n", "no column for a size"),

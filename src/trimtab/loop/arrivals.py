@@ -1,4 +1,4 @@
-"""``trimtab workload FILE``: what traffic is like, from a table of arrivals and without a study."""
+"""``trimtab workload FILE``: what traffic is like, from a table of arrivals or of rates, and without a study."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import msgspec
 
 from trimtab.domain.figure import Findings
 from trimtab.domain.imported import ReadReport
-from trimtab.evidence import traffic
+from trimtab.evidence import rates, traffic
 from trimtab.evidence.windows import windows
 from trimtab.loop.tables import Said
-from trimtab.readers.arrivals import read_arrivals
+from trimtab.readers import rates as table_of_rates
+from trimtab.readers.arrivals import headers_of, read_arrivals
 
 UNSLICED = "workload.slices"
 
@@ -26,6 +27,10 @@ class Traffic(msgspec.Struct, frozen=True):
 
 def describe_file(path: Path, *, columns: Sequence[str] = (), strict: bool = False) -> Traffic:
     """The traffic of ``path``; ``columns`` are ``role=header``. DataError for a file that cannot be used."""
+    headers = headers_of(path)
+    if table_of_rates.holds(headers) and not columns:
+        held, read = table_of_rates.read_rates(path, headers, strict=strict)
+        return Traffic(rates.describe(held, path.name), read)
     workload, read = read_arrivals(path, Said.parse(columns).columns, strict=strict)
     told = traffic.describe(workload)
     table, figures, said = windows(workload, path.name)

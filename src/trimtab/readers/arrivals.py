@@ -52,11 +52,8 @@ KNOWN = (
     Columns("ServeGen requests", "t_s", "s", _same("input_tokens", "output_tokens"), "client"),
 )
 """Public traces, by their columns; the ones with more columns first."""
-_TABLES = (
-    ({"window_start_s", "rate_rps"}, "rates of clients over windows"),
-    ({"window_start_s", "probability"}, "how often clients send which size"),
-)
-"""Columns of tables that traffic is drawn from, and what they hold."""
+_SIZES = {"window_start_s", "value", "probability"}
+"""Columns of ServeGen's sizes, from which requests are drawn."""
 
 
 def read_arrivals(path: Path, mapped: Mapping[str, str], *, strict: bool = False) -> tuple[Workload, ReadReport]:
@@ -64,8 +61,7 @@ def read_arrivals(path: Path, mapped: Mapping[str, str], *, strict: bool = False
 
     DataError for a table without times or sizes, for one that traffic is drawn from, and where no row can be used.
     """
-    require_file(path, _KEY)
-    headers = column_names(path, _KEY)
+    headers = headers_of(path)
     found = _columns(path, headers, mapped)
     times = time_cells(Place(path, found.time, _KEY), found.unit)
     sizes = {dim: size_cells(Place(path, header, _KEY)) for dim, header in found.dims.items()}
@@ -88,14 +84,19 @@ def read_arrivals(path: Path, mapped: Mapping[str, str], *, strict: bool = False
     return _workload(path, told, found, start[order], dims[order], stream, order), told
 
 
+def headers_of(path: Path) -> list[str]:
+    """The columns of a table. DataError for what is none."""
+    require_file(path, _KEY)
+    return column_names(path, _KEY)
+
+
 def _columns(path: Path, headers: list[str], mapped: Mapping[str, str]) -> Columns:
     there = set(headers)
-    for needs, what in _TABLES:
-        if needs <= there:
-            raise DataError(
-                f"{path.name} holds {what}, not requests", where=str(path),
-                fix="draw requests from it (time, sizes, client), and give these",
-            )  # fmt: skip
+    if there >= _SIZES:
+        raise DataError(
+            f"{path.name} holds how often clients send which size, not requests", where=str(path),
+            fix="give the rates of the same clients, or requests drawn from both",
+        )  # fmt: skip
     if not mapped:
         for known in KNOWN:
             if {known.time, *known.dims.values(), *filter(None, (known.stream,))} <= there:
