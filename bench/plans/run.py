@@ -40,7 +40,9 @@ def main(argv: Sequence[str]) -> int:
     visits = [read_json(path, Visit) for network in networks for path in _kept(asked.out, network.name)]
     if not visits:
         raise SystemExit(f"there are no visits in {asked.out}")
-    text = page.page(visits, [row for info in infos for row in catalogue.refused(info)], _facts(visits, argv))
+    planned = len(networks) * len(_chosen(infos)) * asked.rounds
+    refused = [row for info in infos for row in catalogue.refused(info)]
+    text = page.page(visits, refused, _facts(visits, planned, argv))
     if asked.page:
         asked.page.write_text(text)
     else:
@@ -64,8 +66,7 @@ def _asked(argv: Sequence[str]) -> argparse.Namespace:
 def _measure(benches: Sequence[Bench], infos: Sequence[BackendInfo], asked: argparse.Namespace) -> None:
     """Every plan of every network once a round, in a new order each: the visits of one plan lie far apart."""
     until = time.monotonic() + asked.seconds
-    chosen = [choice for info in infos if info.available for choice in catalogue.choices(info)]
-    plans = [(bench, choice) for bench in benches for choice in chosen]
+    plans = [(bench, choice) for bench in benches for choice in _chosen(infos)]
     rng = np.random.default_rng(SEED)
     for number in range(1, asked.rounds + 1):
         for index in rng.permutation(len(plans)).tolist():
@@ -81,6 +82,10 @@ def _measure(benches: Sequence[Bench], infos: Sequence[BackendInfo], asked: argp
             )
 
 
+def _chosen(infos: Sequence[BackendInfo]) -> list[catalogue.Choice]:
+    return [choice for info in infos if info.available for choice in catalogue.choices(info)]
+
+
 def _visited(bench: Bench, choice: catalogue.Choice, number: int, path: Path) -> str:
     began = time.monotonic()
     visit = bench.visit(choice, number)
@@ -94,7 +99,7 @@ def _kept(out: Path, network: str) -> list[Path]:
     return sorted((out / network).glob("*.json"))
 
 
-def _facts(visits: Sequence[Visit], argv: Sequence[str]) -> list[str]:
+def _facts(visits: Sequence[Visit], planned: int, argv: Sequence[str]) -> list[str]:
     machine = probe.probe((0, WORKER))
     versions = {
         name: version for visit in visits for one in visit.profiles for name, version in sorted(one.versions.items())
@@ -104,7 +109,7 @@ def _facts(visits: Sequence[Visit], argv: Sequence[str]) -> list[str]:
         f"Machine: {machine.cpu_model}, {machine.cores_online} cores, {machine.virtualisation}, Linux {machine.kernel}",
         f"Versions: {', '.join(f'{name} {version}' for name, version in sorted(versions.items()))}",
         f"Date: {datetime.datetime.now(tz=datetime.UTC).date()}; one pinned core, one thread, batches of one request",
-        f"{len(visits)} visits, each a fresh process, {repeats} warm runs a shape at least: "
+        f"{len(visits)} visits of {planned} planned, each a fresh process, {repeats} warm runs a shape at least: "
         f"`python bench/plans/run.py {' '.join(argv)}`",
         f"Reference: {catalogue.REFERENCE.id}, timed again after every visit",
     ]
