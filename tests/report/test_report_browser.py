@@ -229,7 +229,8 @@ def test_charts_follow_the_width_of_the_window(opened: Open) -> None:
 
 SHOWN = """(chart) => [...document.querySelectorAll(`#chart-${chart} .mark-symbol path`)]
   .filter((dot) => Number(dot.getAttribute('opacity') ?? 1) === 1).length"""
-OWED = """() => [...document.querySelectorAll('#chart-requests-owed .mark-text.role-mark text')].map((e) => e.textContent)"""
+OWED = """() => [...document.querySelectorAll('#chart-requests-owed .mark-text.role-mark text')]
+  .map((text) => text.textContent)"""
 BRUSHED = "() => [...document.querySelectorAll('.brush')].filter((e) => !e.hidden).map((e) => e.parentElement.id)"
 
 
@@ -267,15 +268,15 @@ def test_a_stream_and_a_band_are_chosen_without_a_pointer_and_the_account_follow
     report = opened(sample.ship())
     page = report.page
     assert page.evaluate(OWED) == ["75", "18", "10"]
-    page.get_by_label("Stream").select_option("client-2")
+    page.locator("select[data-field=stream]").select_option("client-2")
     page.wait_for_function(f"({SHOWN})('requests-time') === 20")
     assert page.inner_text("#chosen span") == "client-2"
     # requests 40 and 43 are slow and of client-2; only 43 lies in the widest band
-    page.get_by_label("Shapes").select_option("557,791")
+    page.locator("select[data-field=size]").select_option("557,791")
     page.wait_for_function(f"({OWED})()[0] === '80'")
     page.get_by_role("button", name="Show all").click()
     page.wait_for_function(f"({OWED})()[0] === '75'")
-    assert page.get_by_label("Stream").input_value() == ""
+    assert page.locator("select[data-field=stream]").input_value() == ""
     assert report.messages == []
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trimtab.domain.verdict import MatrixCell, Verdict
-from trimtab.report import words
+from trimtab.report import watch, words
 from trimtab.report.arms import change_strip, scale, touches, unit_of
 from trimtab.report.book import Book, source
 from trimtab.report.page import Block, Cell, Column, Fold, Grid, Key, Prose, Row, Section
@@ -35,6 +35,9 @@ def section(book: Book) -> Section | None:
     elif ran:
         said = f"Show {words.many(len(ran), 'cell')} with figures and reasons"
         blocks += [_matrix(ran, conditions), Fold(summary=said, grid=_details(ran))]
+    proposal = book.record.proposal
+    if proposal is not None and proposal.triggers:
+        blocks.append(watch.grid(proposal.triggers))
     blocks.append(_scope(verdict))
     return Section(
         id="validation",
