@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from retuning_cases import MS, study
 
-from trimtab.domain.events import Arrived, BatchDone, Command, Dispatch, EntryReady, Prepare, Retire, WorkerUp
-from trimtab.domain.plan import Entry, Plan
+from trimtab.domain.plan import Bounds, Entry
 from trimtab.domain.profile import CompileOptions, CompileProfile, Inspection, ShapeTiming
 from trimtab.domain.study import Sla
 from trimtab.domain.trace import MARK_KINDS, RunInfo, Trace
 from trimtab.domain.workload import Provenance, Workload
-from trimtab.errors import StudyError
 from trimtab.evidence.score.adaptation import Adaptation
 from trimtab.mapping.cost import CostModel
-from trimtab.retuning import adaptation
-from trimtab.retuning._shifting import ShiftingMachine
-from trimtab.retuning.adaptation import Lent, Terms, adapt, stall
+from trimtab.mapping.route import Router
+from trimtab.retuning._scripted import Scripted, union, warm_lists
+from trimtab.retuning.adaptation import Lent, Terms, adapt, nearest, possible
 from trimtab.retuning.moves import refit
+from trimtab.serving.simulate import Startup, simulate
 
 BASE = study().baseline
 SLA = Sla(metric="p95", bound_ms=60.0)
@@ -54,7 +51,9 @@ COSTS = CostModel.from_profiles([ANY], BASE.compile.entries)
 def terms(compile_ms: float = 40.0, most: int = 2, measured: dict[Entry, CostModel] | None = None) -> Terms:
     padded = profile("to-400", {400: 4.0}, first=10.0, compile_ms=compile_ms)
     return Terms(
-        baseline=BASE, most=most, low=16, high=1640, cost=lambda end: COSTS.estimate("any", (1, end)) / MS,
+        baseline=BASE, bounds=Bounds(
+            entries=most, spare=1, low=(16,), high=(1640,), compile_s=60.0, memory_bytes=2**30, step=100,
+        ), cost=lambda end: COSTS.estimate("any", (1, end)) / MS,
         costs=COSTS, measured=measured or {}, reference=COSTS, reference_entry="any", profiles=[padded],
     )  # fmt: skip
 
@@ -79,14 +78,18 @@ def adapted(widths: Sequence[int] = DRIFT, **changes: float) -> Adaptation:
     return found
 
 
-def test_each_window_runs_on_buckets_fitted_to_the_one_before() -> None:
-    found = adapted(most=1)
+def test_the_adapted_run_prepares_beside_and_its_first_runs_are_the_workers() -> None:
+    found = adapted()
     assert found.edges.tolist() == [0, 200, 400, 600]
-    assert [shift.ends for shift in found.shifts] == [(), (299,), (699,)]
-    assert [shift.compiled for shift in found.shifts] == [0, 1, 1]
-    routes = found.adapted.requests["route"]
-    kinds = [set(routes[lo:hi].tolist()) for lo, hi in ((0, 200), (200, 400), (400, 600))]
-    assert kinds == [{2}, {2}, {0, 1}]  # dynamic; dynamic still, no bucket covers them; padded, one of them exactly
+    assert found.shifts[0].compiled == 0  # nothing is known before the first window is full
+    compiled = sum(shift.compiled for shift in found.shifts)
+    assert compiled >= 1
+    assert sum(shift.compiling for shift in found.shifts) == compiled * 40 * MS
+    first = found.adapted.batches["first_seen"]
+    padded = found.adapted.batches["route"] < 2
+    assert sum(shift.stall for shift in found.shifts) > 0
+    assert (first & padded).sum() <= compiled
+    assert found.shifts[-1].ends != ()
 
 
 def test_the_first_window_is_the_baseline_in_every_run_but_the_clairvoyants() -> None:
@@ -95,29 +98,18 @@ def test_the_first_window_is_the_baseline_in_every_run_but_the_clairvoyants() ->
         assert np.array_equal(run.latency[:200], found.static.latency[:200])
 
 
-def test_a_stall_keeps_the_worker_for_its_compiles_and_first_runs() -> None:
-    found = adapted(most=1, compile_ms=500.0)
-    assert [shift.stall for shift in found.shifts] == [0, 510 * MS, 510 * MS]  # compile + one first run of 10 ms
-    took = found.adapted.batches["started"] - found.adapted.batches["dispatched"]
-    assert not took.any()
+def test_a_compile_beside_keeps_no_worker_from_serving() -> None:
+    found = adapted(compile_ms=5000.0)
     waited = (found.adapted.requests["dispatched"] - found.adapted.requests["enqueued"]) / MS
-    assert waited[199] < 60
-    assert waited[200] == pytest.approx(510, abs=40)  # the boundary's first request waits for all of it
-    free = found.without_stalls.requests
-    assert (free["dispatched"] - free["enqueued"])[200] / MS < 60
-
-
-def test_ready_entries_leave_their_mark_when_they_are_ready_and_not_before() -> None:
-    found = adapted(most=1, compile_ms=500.0)
+    assert waited.max() < 60
     marks = found.adapted.marks
-    ready = marks["t"][marks["kind"] == MARK_KINDS.index("entry-ready")] / MS
-    assert ready[0] == 0
-    assert ready[1:] == pytest.approx([200 * 40 + 510, 400 * 40 + 510], abs=40)
+    prepared = marks["kind"] == MARK_KINDS.index("prepare")
+    assert ((marks["end"] - marks["t"])[prepared] == 5000 * MS).all()
 
 
 def test_the_clairvoyant_takes_the_best_of_each_window_and_never_waits_for_a_compile() -> None:
     found = adapted(compile_ms=500.0)
-    assert [shift.best for shift in found.shifts] == ["this window", "this window", "this window"]
+    assert {shift.best for shift in found.shifts} == {"this window"}
     p95 = [np.quantile(run.latency, 0.95) for run in (found.clairvoyant, found.without_stalls, found.adapted)]
     assert p95 == sorted(p95)
 
@@ -129,15 +121,9 @@ def test_where_nothing_is_better_the_clairvoyant_keeps_the_baseline() -> None:
     assert np.array_equal(found.clairvoyant.latency, found.static.latency)
 
 
-def test_an_entry_that_comes_back_is_compiled_again() -> None:
-    widths = [*[100] * 200, *[500] * 200, *[100] * 200, *[100] * 200]
-    assert [shift.ends for shift in adapted(widths, most=1).shifts] == [(), (100,), (500,), (100,)]
-    assert [shift.compiled for shift in adapted(widths, most=1).shifts] == [0, 1, 1, 1]
-
-
 def test_one_window_has_no_boundary() -> None:
     assert adapt(workload([100] * 399), terms(), SLA, RUN) == (
-        "399 requests are one window: there is no boundary to refit at"
+        "399 requests are one window: nothing in it shows what a change would win"
     )
 
 
@@ -167,94 +153,42 @@ def test_a_profiled_entry_keeps_its_own_time() -> None:
 
 def test_the_work_on_unprofiled_entries_is_said() -> None:
     found = adapted(most=1)
-    assert 0.05 < found.interpolated < 0.15  # the last window of three, where nothing is cold any more
-    entry = Entry(id="to-699", kind="bucket", lo=(16,), hi=(699,))
-    own = CostModel.from_profiles([profile("to-699", {699: 6.0}, first=9.0)], [entry])
-    known = adapt(workload(DRIFT), terms(most=1, measured={entry: own}), SLA, RUN)
+    assert 0.05 < found.interpolated < 0.6
+    entries = [Entry(id=f"to-{end}", kind="bucket", lo=(16,), hi=(end,)) for end in range(100, 1641, 100)]
+    own = {e: CostModel.from_profiles([profile(e.id, {e.hi[0]: e.hi[0] / 100}, first=9.0)], [e]) for e in entries}
+    known = adapt(workload(DRIFT), terms(most=1, measured=own), SLA, RUN)
     assert isinstance(known, Adaptation)
+    assert sum(shift.compiled for shift in known.shifts) > 0
     assert known.interpolated == 0.0
 
 
-def test_a_stall_is_read_from_the_nearest_profile() -> None:
+def test_what_an_entry_costs_is_read_from_the_nearest_profile() -> None:
     near = profile("to-400", {400: 4.0}, first=10.0, compile_ms=100.0)
     far = profile("to-40", {40: 2.0}, first=1.0, compile_ms=1.0)
-    known = replace_profiles(terms(), [far, near])
-    assert stall(known, Entry(id="x", kind="bucket", lo=(16,), hi=(500,)), [(1, 500)]) == 110 * MS
-    assert stall(known, Entry(id="x", kind="bucket", lo=(16,), hi=(50,)), [(1, 50), (2, 50)]) == 3 * MS
+    assert nearest([far, near], Entry(id="x", kind="bucket", lo=(16,), hi=(500,))).compile_ns == 100 * MS
+    assert nearest([far, near], Entry(id="x", kind="bucket", lo=(16,), hi=(50,))).compile_ns == 1 * MS
 
 
-def test_the_page_of_metrics_holds_these_stalls() -> None:
-    near = profile("to-400", {400: 4.0}, first=10.0, compile_ms=100.0)
-    known = replace_profiles(terms(), [profile("to-40", {40: 2.0}, first=1.0, compile_ms=1.0), near])
-    one = stall(known, Entry(id="x", kind="bucket", lo=(16,), hi=(500,)), [(1, 500)]) // MS
-    two = stall(known, Entry(id="x", kind="bucket", lo=(16,), hi=(50,)), [(1, 50), (2, 50)]) // MS
-    page = " ".join((Path(__file__).parents[2] / "docs" / "metrics.md").read_text().split())
-    assert (
-        f"A new entry at 500, warmed at one size, stalls for {one} ms; one at 50, at two sizes, for {two} ms." in page
-    )
+def test_a_refit_within_bounds_knows_every_entry_that_it_may_bring() -> None:
+    bounds = replace(terms().bounds, low=(16,), high=(350,), step=100)
+    assert [entry.id for entry in possible(BASE, bounds)] == ["any", "to-100", "to-200", "to-300", "to-350"]
 
 
-def replace_profiles(known: Terms, profiles: list[CompileProfile]) -> Terms:
-    return Terms(**{**vars(known), "profiles": profiles})
+# --- plans by script ---------------------------------------------------------------------------------------------
 
 
-# --- the machine -------------------------------------------------------------------------------------------------
-
-
-def plans(*ends: int) -> list[Plan]:
-    return [BASE, *(replace(refit(BASE, [(end,)], (16,), (1640,)), id=f"to-{end}") for end in ends)]
-
-
-def started(found: list[Plan], starts: list[int]) -> ShiftingMachine:
-    machine = ShiftingMachine(found, starts, COSTS, (1,))
-    machine.handle(WorkerUp(0, 0))
-    machine.handle(EntryReady(0, 0, "any", ()))
-    return machine
-
-
-def kinds(commands: list[Command]) -> list[str]:
-    return [f"{type(c).__name__} {c.entry}" for c in commands if isinstance(c, Dispatch | Prepare | Retire)]
-
-
-def test_a_worker_compiles_once_its_batch_is_over_and_serves_nothing_meanwhile() -> None:
-    machine = started(plans(100, 200), [0, 1, 3])
-    assert kinds(machine.handle(Arrived(0, 0, 0, (50,), 0))) == ["Dispatch any"]
-    assert kinds(machine.handle(Arrived(1, 1, 0, (60,), 1))) == []  # the new window begins, the worker still runs
-    assert kinds(machine.handle(BatchDone(5, 0, 0, 0, 5))) == ["Prepare to-100"]
-    assert kinds(machine.handle(Arrived(6, 2, 0, (500,), 6))) == []
-    assert kinds(machine.handle(EntryReady(9, 0, "to-100", ((1, 100),)))) == ["Dispatch to-100"]
-    assert kinds(machine.handle(BatchDone(12, 0, 1, 9, 12))) == ["Dispatch any"]
-    machine.check()
-
-
-def test_an_entry_is_retired_when_nobody_waits_for_it_any_more() -> None:
-    machine = started(plans(100, 200), [0, 1, 3])
-    machine.handle(Arrived(0, 0, 0, (500,), 0))
-    machine.handle(Arrived(1, 1, 0, (60,), 1))
-    machine.handle(BatchDone(2, 0, 0, 0, 2))
-    machine.handle(EntryReady(3, 0, "to-100", ((1, 100),)))  # request 1 starts
-    machine.handle(Arrived(4, 2, 0, (60,), 4))
-    assert kinds(machine.handle(Arrived(5, 3, 0, (60,), 5))) == []  # request 2 still waits for to-100
-    assert kinds(machine.handle(BatchDone(6, 0, 1, 3, 6))) == ["Prepare to-200"]
-    assert kinds(machine.handle(EntryReady(8, 0, "to-200", ((1, 200),)))) == ["Dispatch to-100"]
-    assert kinds(machine.handle(BatchDone(9, 0, 2, 8, 9))) == ["Retire to-100", "Dispatch to-200"]
-    machine.check()
-
-
-def test_two_entries_of_one_name_are_refused() -> None:
-    other = Entry(id="to-100", kind="static", lo=(100,), hi=(100,))
-    mixed = replace(BASE, compile=replace(BASE.compile, entries=(other, *BASE.compile.entries)))
-    with pytest.raises(StudyError, match="two entries are called 'to-100'"):
-        ShiftingMachine([mixed, *plans(100)], [0, 1, 2], COSTS, (1,))
-
-
-class Checked(ShiftingMachine):
-    """States its invariants after every event."""
-
-    def handle(self, event: object) -> list[Command]:
-        commands = super().handle(event)  # type: ignore[arg-type]
-        self.check()
-        return commands
+def test_a_script_shifts_with_the_first_request_of_its_window() -> None:
+    script = [BASE, *(replace(refit(BASE, [(end,)], (16,), (1640,)), id=f"to-{end}") for end in (100, 200))]
+    lists = warm_lists(script, COSTS)
+    times = Lent(terms(), union(script), seed=1)
+    load = workload([50] * 9)
+    trace = simulate(
+        load, BASE, Router(BASE.compile), times, times, RUN, startup=Startup(prepare_ns={"to-100": 0, "to-200": 0}),
+        controller=Scripted(script, [0, 3, 6], lists),
+    )  # fmt: skip
+    names = [trace.entries[code] for code in trace.batches["entry"]]
+    assert names == ["any"] * 3 + ["to-100"] * 3 + ["to-200"] * 3
+    assert not trace.batches["first_seen"][3:].any()  # warm from the start
 
 
 def ends_well(trace: Trace) -> bool:
@@ -271,11 +205,9 @@ def ends_well(trace: Trace) -> bool:
 def test_every_request_ends_once_whatever_is_refitted(
     widths: list[int], most: int, gap_ms: float, workers: int
 ) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(adaptation, "ShiftingMachine", Checked)
-        base = replace(BASE, serve=replace(BASE.serve, workers=workers))
-        known = Terms(**{**vars(terms(most=most)), "baseline": base})
-        found = adapt(workload(widths, gap_ms), known, SLA, replace(RUN, workers=workers, cores=tuple(range(workers))))
+    base = replace(BASE, serve=replace(BASE.serve, workers=workers))
+    known = Terms(**{**vars(terms(most=most)), "baseline": base})
+    found = adapt(workload(widths, gap_ms), known, SLA, replace(RUN, workers=workers, cores=tuple(range(workers))))
     assert isinstance(found, Adaptation)
     assert all(ends_well(run) for run in (found.static, found.adapted, found.without_stalls, found.clairvoyant))
     assert len(found.shifts) == found.edges.size - 1

@@ -17,9 +17,9 @@ from trimtab.domain.trace import Trace
 from trimtab.domain.workload import Workload
 from trimtab.mapping.cost import CostModel, unit_draws
 from trimtab.mapping.route import Router
-from trimtab.serving.simulate import Startup, simulate
 from trimtab.serving.place import PLACE
 from trimtab.serving.rules import Rules
+from trimtab.serving.simulate import Startup, simulate
 
 ENTRIES = (SMALL, LARGE, ANY)
 RESTART = Startup(process_ns=40, prepare_ns={entry.id: 15 for entry in ENTRIES})
@@ -167,7 +167,7 @@ def test_the_same_inputs_give_the_same_bytes(case: Case) -> None:
 
 
 def moved(events: list[Event], by: int) -> list[Event]:
-    return [type(e)(e.t + by, *[getattr(e, f) for f in e.__struct_fields__[1:]]) for e in events]  # type: ignore[arg-type]
+    return [type(e)(e.t + by, *[getattr(e, f) for f in e.__struct_fields__[1:]]) for e in events]
 
 
 TIMES = ("scheduled", "enqueued", "batched", "dispatched", "started", "ended", "done", "t", "end")

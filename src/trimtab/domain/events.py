@@ -11,6 +11,7 @@ from typing import Literal
 import msgspec
 
 from trimtab.domain.noun import Dims, EntryId, Executed, Ns
+from trimtab.domain.plan import CompileSpec, Entry
 from trimtab.domain.profile import CompileEvent
 from trimtab.domain.route import RouteKind
 
@@ -143,8 +144,49 @@ class Stopped(_Fact, frozen=True):
     t: Ns
 
 
+# --- changes of the plan while it serves: a controller's answers, taken by the machine like any other event ---------
+
+
+class EntryAsked(_Fact, frozen=True):
+    """A worker that is up and does not hold ``entry`` is to get it, prepared on a core that serves nobody. ``warm`` is
+    run there once each; what is not among it is a first run of the worker's own."""
+
+    t: Ns
+    worker: int
+    entry: Entry
+    warm: tuple[Executed, ...] = ()
+
+
+class Remapped(_Fact, frozen=True):
+    """From now on ``spec`` routes what arrives; what waits keeps its entry. ``why``: the trigger, in words."""
+
+    t: Ns
+    spec: CompileSpec
+    kind: Literal["remap", "roll-back"] = "remap"
+    why: str = ""
+
+
+class EntryDropped(_Fact, frozen=True):
+    """No table needs ``entry`` any more: each worker lets it go once nobody waits for it or runs on it."""
+
+    t: Ns
+    entry: EntryId
+
+
+PlanChange = EntryAsked | Remapped | EntryDropped
+
 Event = (
-    Arrived | TimerFired | BatchDone | WorkerUp | WorkerDown | EntryReady | EntryFailed | Occupied | Released | Stopped
+    Arrived
+    | TimerFired
+    | BatchDone
+    | WorkerUp
+    | WorkerDown
+    | EntryReady
+    | EntryFailed
+    | Occupied
+    | Released
+    | Stopped
+    | PlanChange
 )
 
 # --- commands -----------------------------------------------------------------------------------------------
@@ -197,6 +239,16 @@ class Prepare(_Fact, frozen=True):
     warm: tuple[Executed, ...]
 
 
+class PrepareBeside(_Fact, frozen=True):
+    """Compile ``entry`` for ``worker`` on a core that serves nobody, and run ``warm`` once each there, while the worker
+    goes on serving. Answered by EntryReady or EntryFailed."""
+
+    cause: int
+    worker: int
+    entry: Entry
+    warm: tuple[Executed, ...]
+
+
 class Retire(_Fact, frozen=True):
     cause: int
     worker: int
@@ -210,4 +262,4 @@ class Replace(_Fact, frozen=True):
     worker: int
 
 
-Command = Dispatch | SetTimer | Finish | Prepare | Retire | Replace
+Command = Dispatch | SetTimer | Finish | Prepare | PrepareBeside | Retire | Replace

@@ -90,6 +90,29 @@ class Plan(Noun, frozen=True, kw_only=True):
     note: str = ""
 
 
+class Bounds(Noun, frozen=True, kw_only=True):
+    """How far a plan may be refitted while it serves.
+
+    ``entries``: the most padded entries of a table that has settled; ``spare``: how many more a worker may hold while
+    old ones are kept beside new ones. ``low`` .. ``high``: the dims that they may cover, each end a multiple of
+    ``step`` (or ``high`` itself). ``compile_s``: seconds of compiling in any hour, over all workers.
+    ``memory_bytes``: what added entries may hold, over all workers.
+    """
+
+    entries: int
+    spare: int
+    low: Dims
+    high: Dims
+    compile_s: float
+    memory_bytes: int
+    step: int = 1
+
+    @property
+    def held(self) -> int:
+        """The most padded entries that a worker holds at any time."""
+        return self.entries + self.spare
+
+
 OPTION_KINDS: dict[str, str] = {
     "disable": "optimisation",
     "freezing": "optimisation",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
-from trimtab.domain.events import BatchReport, Dispatch
+from trimtab.domain.events import BatchReport, Command, Dispatch, Event, PlanChange
 from trimtab.domain.noun import EntryId, Executed, Noun, Ns
 from trimtab.domain.plan import Entry
 from trimtab.domain.profile import CompileEvent, CompileFailure, CompileOptions, Inspection
@@ -116,6 +116,17 @@ class Service(Protocol):
 
     def draw(self, batch: Dispatch) -> tuple[Ns, BatchReport]:
         """Wall time of the batch, and its report. Keyed by stable ids, never by call order."""
+        ...
+
+
+class Controller(Protocol):
+    """Who may change the plan while it serves. Pure: time is on the events."""
+
+    def observe(self, event: Event, commands: Sequence[Command]) -> list[PlanChange]:
+        """Take one event and what the machine made of it (who ran where, who ended: no event says so alone).
+
+        The changes happen at once, in order, before the next event; they come back as events of their own.
+        """
         ...
 
 

@@ -86,8 +86,13 @@ MARK_KINDS = (
     "compile",
     "recompile",
     "eager",
+    "prepare",
+    "remap",
+    "roll-back",
+    "entry-dropped",
 )
-"""The last three: somewhere between ``t`` and ``end``, which are those of the batch."""
+"""``compile``, ``recompile``, ``eager``: somewhere between ``t`` and ``end``, which are those of the batch.
+``prepare``: an entry was compiled beside serving. The last three: the plan changed."""
 MARK_COLUMNS: dict[str, str] = {
     "t": "int64",
     "end": "int64",

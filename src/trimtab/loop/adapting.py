@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from trimtab.domain.plan import Entry, Plan
+from trimtab.domain.plan import Bounds, Entry, Plan
 from trimtab.domain.profile import CompileProfile
 from trimtab.evidence.score.adaptation import Adaptation
-from trimtab.loop import compiling, runs
+from trimtab.loop import compiling, memory, runs
 from trimtab.loop.context import TUNE, Context
 from trimtab.mapping.cost import CostModel
 from trimtab.retuning import arms
@@ -16,6 +16,12 @@ from trimtab.retuning.adaptation import Terms, adapt
 MOST_REQUESTS = 9600
 """48 windows of 200: the time that this takes is bounded, and a longer trend says no more."""
 
+COMPILE_S = 360.0
+"""Seconds of compiling an hour: a tenth of the core that serves nobody."""
+STEPS = 64
+"""Ends are multiples of this part of the range: refits to like traffic then share entries, and compile little."""
+UNLIMITED = 2**63 - 1
+
 
 def simulated(ctx: Context) -> Adaptation | str:
     """Static, adapted and clairvoyant runs, simulated; or why this study has none.
@@ -23,22 +29,18 @@ def simulated(ctx: Context) -> Adaptation | str:
     On the traffic before the held-out slice: more of it than there was time to replay, because a trend needs windows.
     """
     study = ctx.study
-    base, space = study.baseline, study.space
+    base = study.baseline
     if len(study.dims) != 1:
         return "buckets are refitted to one dynamic dim only"
-    kept = sum(entry.kind == "dynamic" for entry in base.compile.entries)
-    most = min(max(space.buckets, default=0), space.max_entries - max(kept, 1))
-    if most < 1:
-        return "the study allows no buckets (space.buckets), so nothing can be refitted"
-    allowed = next(iter(study.dims.values()))
+    bounds = _bounds(ctx)
+    if bounds.entries < 1:
+        return "the study allows no buckets (space.buckets, space.max_entries), so nothing can be refitted"
     measured, padded = _measured(ctx)
     reference, entry = compiling.reference_plan(ctx)
     costs = ctx.costs(reference)
     terms = Terms(
         baseline=base,
-        most=most,
-        low=allowed.lo,
-        high=allowed.hi,
+        bounds=bounds,
         cost=compiling.bucket_cost(costs, entry),
         costs=ctx.costs(base),
         measured=measured,
@@ -51,6 +53,26 @@ def simulated(ctx: Context) -> Adaptation | str:
     traffic = ctx.workload.take(replace(tune, stop=stop))
     run = runs.info(ctx, base, TUNE, "adaptation", "simulated", study.seeds.simulate)
     return adapt(traffic, terms, study.sla, run)
+
+
+def _bounds(ctx: Context) -> Bounds:
+    """What the study lets a controller touch: its dims, its buckets, the memory that its baseline leaves."""
+    study, base = ctx.study, ctx.study.baseline
+    kept = max(sum(entry.kind == "dynamic" for entry in base.compile.entries), 1)
+    room = study.space.max_entries - kept
+    entries = min(max(study.space.buckets, default=0), room - 1)
+    dims = study.dims.values()
+    taken = sum(profile.memory_bytes for profile in _profiles(ctx, base)) * base.serve.workers
+    limit = memory.limit(ctx)
+    return Bounds(
+        entries=entries,
+        spare=min(room - entries, max(1, entries // 3)),
+        low=tuple(dim.lo for dim in dims),
+        high=tuple(dim.hi for dim in dims),
+        compile_s=COMPILE_S,
+        memory_bytes=UNLIMITED if limit is None else max(0, limit - taken),
+        step=max(1, max(dim.hi for dim in dims) // STEPS),
+    )
 
 
 def _measured(ctx: Context) -> tuple[dict[Entry, CostModel], list[CompileProfile]]:

@@ -48,7 +48,7 @@ class Router:
         """What really runs when requests of true dims ``members``, all routed to ``route.entry``, share a batch."""
         if route.entry is None:
             raise ValueError("a rejected request has no batch")
-        return _executed(self.entries[route.entry], members)
+        return executed(self.entries[route.entry], members)
 
     def outside(self, dims: Dims) -> bool:
         """Whether ``dims`` lie outside the range of every entry (they run on the fallback, or not at all)."""
@@ -59,15 +59,16 @@ class Router:
             if not covers(entry, dims):
                 continue
             if entry.kind == "dynamic":
-                return Route(kind="dynamic", entry=entry.id, executed=_executed(entry, [dims]))
+                return Route(kind="dynamic", entry=entry.id, executed=executed(entry, [dims]))
             kind: RouteKind = "exact" if dims == entry.hi else "padded"
-            return Route(kind=kind, entry=entry.id, executed=_executed(entry, [dims]))
+            return Route(kind=kind, entry=entry.id, executed=executed(entry, [dims]))
         if self._fallback is None or not _can_fall_back(self._fallback, dims):
             return REJECTED
-        return Route(kind="fallback", entry=self._fallback.id, executed=_executed(self._fallback, [dims]))
+        return Route(kind="fallback", entry=self._fallback.id, executed=executed(self._fallback, [dims]))
 
 
-def _executed(entry: Entry, members: Sequence[Dims]) -> Executed:
+def executed(entry: Entry, members: Sequence[Dims]) -> Executed:
+    """What really runs when requests of true dims ``members`` share a batch on ``entry``."""
     size = max(len(members), entry.batch[0])
     if entry.kind != "dynamic":
         return (size, *entry.hi)

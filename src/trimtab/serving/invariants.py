@@ -16,6 +16,9 @@ def check(machine: Machine) -> None:
     """Raise RunError that names the first invariant that does not hold."""
     _requests(machine)
     _workers(machine)
+    table = set(machine.rules.router.entries)
+    _must(not table & machine.leaving, "no entry of the table is leaving")
+    _must(table <= set(machine.rules.warm), "a fresh worker prepares every entry of the table")
     for key, group in machine.groups.items():
         _must((key in machine.pending) == bool(group.queue), f"the group {key} is pending exactly if it has a queue")
         _group(machine, group)
@@ -43,6 +46,7 @@ def _workers(machine: Machine) -> None:
     for number, slot in enumerate(machine.slots):
         _must(not slot.holds & slot.failed, f"worker {number} holds no entry that failed on it")
         _must(not slot.holds & slot.preparing, f"worker {number} is not preparing what it holds")
+        _must(not slot.beside & (slot.holds | slot.preparing), f"worker {number} gets no entry twice")
         if slot.running is None:
             continue
         entry, executed = slot.running.shape

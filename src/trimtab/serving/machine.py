@@ -11,12 +11,14 @@
 - where a worker is free and a group is not ready, a timer is set for the moment when it will be;
 - a worker takes traffic once every entry it was asked to prepare is ready or has failed, and only for entries it holds;
 - a batch is one worker's; a worker that goes down gives its batch up (members end with the error of the fall), and
-  whatever that process may still say of it is counted as late and ignored.
+  whatever that process may still say of it is counted as late and ignored;
+- a plan changes between two events, whole; what waits keeps its entry (:mod:`trimtab.serving.changes`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -25,6 +27,8 @@ from trimtab.domain.events import (
     BatchDone,
     Command,
     Dispatch,
+    EntryAsked,
+    EntryDropped,
     EntryFailed,
     EntryReady,
     ErrorKind,
@@ -33,6 +37,7 @@ from trimtab.domain.events import (
     Occupied,
     Prepare,
     Released,
+    Remapped,
     Replace,
     SetTimer,
     Stopped,
@@ -40,12 +45,13 @@ from trimtab.domain.events import (
     WorkerDown,
     WorkerUp,
 )
-from trimtab.domain.noun import EntryId, Ns
+from trimtab.domain.noun import EntryId, Executed, Ns
 from trimtab.domain.plan import Plan
 from trimtab.domain.ports import Predictor
 from trimtab.domain.route import ROUTE_KINDS
 from trimtab.errors import RunError, StudyError
 from trimtab.mapping.route import Router
+from trimtab.serving import changes
 from trimtab.serving.invariants import check
 from trimtab.serving.rules import Rules
 from trimtab.serving.state import Group, Running, Slot, Waiting
@@ -69,6 +75,8 @@ class Machine:
         self.pending: dict[GroupKey, Group] = {}
         self.free: dict[int, None] = {}
         self.open: set[int] = set()
+        self.leaving: set[EntryId] = set()
+        self.asked: dict[EntryId, tuple[Executed, ...]] = {}
         self.late = 0
         self.now: Ns = 0
         self.stopped = False
@@ -87,6 +95,9 @@ class Machine:
             Occupied: self._occupied,
             Released: self._released,
             Stopped: self._stopped,
+            EntryAsked: partial(changes.asked, self),
+            Remapped: partial(changes.remapped, self),
+            EntryDropped: partial(changes.dropped, self),
         }
 
     @property
@@ -106,6 +117,8 @@ class Machine:
         out = self._handlers[type(event)](event)
         if self.free and self.pending:
             self._schedule(event.t, out)
+        if self.leaving:
+            out += changes.retire(self)
         return out
 
     def check(self) -> None:
@@ -284,7 +297,7 @@ class Machine:
         executed, kind = route.executed, route.kind
         members = tuple([item.request for item in taken])
         if size > 1:
-            executed = rules.router.batch(route, [item.dims for item in taken])
+            executed = rules.executed(group.entry, [item.dims for item in taken])
             kind = max([item.route.kind for item in taken], key=ROUTE_KINDS.index)
         batch = next(self._batches)
         first_seen, changed = slot.start(Running(batch, members, (group.entry, executed)))

@@ -22,13 +22,17 @@ from trimtab.domain.events import (
     BatchReport,
     Command,
     Dispatch,
+    EntryAsked,
+    EntryDropped,
     EntryFailed,
     EntryReady,
     ErrorKind,
     Event,
     Finish,
     Occupied,
+    PlanChange,
     Released,
+    Remapped,
     Stopped,
     WorkerDown,
     WorkerUp,
@@ -90,7 +94,8 @@ class _Sent(msgspec.Struct, frozen=True):
 
 
 class Recorder:
-    """Builds the Trace of one run. ``cores``: the core of each worker, NEVER = not pinned."""
+    """Builds the Trace of one run. ``cores``: the core of each worker, NEVER = not pinned. ``entries``: those of the
+    plan; what a controller asks for joins them."""
 
     def __init__(
         self,
@@ -113,6 +118,7 @@ class Recorder:
         self._details: dict[str, int] = {}
         self._waiting: dict[int, Arrived] = {}
         self._sent: dict[int, _Sent] = {}
+        self._asked: dict[tuple[int, EntryId], Ns] = {}
         self._busy: dict[tuple[int, str], tuple[Ns, float, float]] = {}
 
     def note(self, event: Event, commands: Sequence[Command]) -> None:
@@ -262,12 +268,10 @@ class Recorder:
             case WorkerUp():
                 self._mark(event.t, event.t, "worker-up", event.worker)
             case WorkerDown():
-                self._give_up(event.t, event.worker, event.error)
-                for worker, label in [key for key in self._busy if key[0] == event.worker]:
-                    self._release(event.t, worker, label)
-                self._mark(event.t, event.t, "worker-down", event.worker, detail=event.error)
+                self._fell(event)
             case EntryReady():
                 self._mark(event.t, event.t, "entry-ready", event.worker, detail=event.entry)
+                self._prepared(event)
             case EntryFailed():
                 detail = f"{event.entry}: {event.message}"
                 self._mark(event.t, event.t, "entry-failed", event.worker, detail=detail)
@@ -282,8 +286,32 @@ class Recorder:
             case Stopped():
                 self._give_up(event.t, None, "unfinished")
                 self._mark(event.t, event.t, "stopped", NEVER)
-            case _:
-                return
+            case EntryAsked() | Remapped() | EntryDropped():
+                self._changed(event)
+
+    def _fell(self, event: WorkerDown) -> None:
+        self._give_up(event.t, event.worker, event.error)
+        for worker, label in [key for key in self._busy if key[0] == event.worker]:
+            self._release(event.t, worker, label)
+        self._asked = {key: t for key, t in self._asked.items() if key[0] != event.worker}
+        self._mark(event.t, event.t, "worker-down", event.worker, detail=event.error)
+
+    def _prepared(self, event: EntryReady) -> None:
+        asked = self._asked.pop((event.worker, event.entry), None)
+        if asked is not None:
+            self._mark(asked, event.t, "prepare", event.worker, detail=event.entry)
+
+    def _changed(self, event: PlanChange) -> None:
+        match event:
+            case EntryAsked():
+                self._entries.setdefault(event.entry.id, len(self._entries))
+                self._asked[event.worker, event.entry.id] = event.t
+            case Remapped():
+                table = " ".join(entry.id for entry in event.spec.entries)
+                detail = f"{table}: {event.why}" if event.why else table
+                self._mark(event.t, event.t, event.kind, NEVER, detail=detail)
+            case EntryDropped():
+                self._mark(event.t, event.t, "entry-dropped", NEVER, detail=event.entry)
 
     def _release(self, t: Ns, worker: int, label: str) -> None:
         if (worker, label) in self._busy:

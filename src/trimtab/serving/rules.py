@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 import msgspec
 
-from trimtab.domain.noun import EntryId, Executed
-from trimtab.domain.plan import BatchPolicy, Plan
+from trimtab.domain.noun import Dims, EntryId, Executed
+from trimtab.domain.plan import BatchPolicy, CompileSpec, Entry, Plan
 from trimtab.domain.ports import Predictor
 from trimtab.errors import StudyError
-from trimtab.mapping.route import Router
+from trimtab.mapping.route import Router, executed
 from trimtab.serving.batch import BATCH
 from trimtab.serving.order import ORDER
 from trimtab.serving.place import PLACE, Asked, size_ranks
@@ -24,7 +24,8 @@ class Rules:
     """A plan's policies, looked up and checked.
 
     ``policies``: the batch policy by entry, its size limited to the entry's compiled range. ``warm``: by entry, the
-    executed dims that a fresh worker runs once before it takes traffic.
+    executed dims that a fresh worker runs once before it takes traffic. ``entries`` and ``policies`` outlive a
+    change of the plan, for requests that still wait; ``warm`` keeps what is left out of the table until it is dropped.
     """
 
     def __init__(self, plan: Plan, router: Router, predictor: Predictor) -> None:
@@ -36,8 +37,10 @@ class Rules:
             )
         if serve.workers < 1:
             raise StudyError(f"{serve.workers} workers cannot serve", where="serve.workers", fix="at least 1")
+        self.plan = plan
         self.router = router
         self.predictor = predictor
+        self.entries: dict[EntryId, Entry] = dict(router.entries)
         self.workers = serve.workers
         self.admit = math.inf if serve.admit is None else serve.admit
         self.batch = _choose(BATCH, serve.batch.kind, "serve.batch.kind")
@@ -50,6 +53,24 @@ class Rules:
         self.warm = _warm_lists(serve.warm, router)
         self._ranks = size_ranks(router.entries)
         self._eligible: dict[tuple[int, EntryId], tuple[int, ...]] = {}
+
+    def remapped(self, spec: CompileSpec, warm: Mapping[EntryId, tuple[Executed, ...]]) -> Rules:
+        """The same policies for the entries of ``spec``; ``warm`` as for those of the plan, of entries new to it."""
+        serve = msgspec.structs.replace(self.plan.serve, warm=())
+        changed = Rules(msgspec.structs.replace(self.plan, compile=spec, serve=serve), Router(spec), self.predictor)
+        for name, entry in changed.entries.items():
+            if self.entries.get(name, entry) != entry:
+                raise StudyError(
+                    f"two entries are called {name!r}", where="baseline.compile.entries", fix="rename the baseline's"
+                )
+        changed.warm = {**{name: warm.get(name, ()) for name in changed.entries}, **self.warm}
+        changed.entries = self.entries | changed.entries
+        changed.policies = self.policies | changed.policies
+        return changed
+
+    def executed(self, entry: EntryId, members: Sequence[Dims]) -> Executed:
+        """What really runs when ``members`` share a batch on ``entry``, in the table or not any more."""
+        return executed(self.entries[entry], members)
 
     def eligible(self, stream: int, entry: EntryId) -> tuple[int, ...]:
         """The workers that may serve ``stream`` on ``entry``: its eligibility class."""

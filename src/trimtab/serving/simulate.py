@@ -5,7 +5,9 @@ before an arrival, and an arrival before a timer, so that a request that arrives
 rides along; the sequence number decides the rest. Nothing else orders events, so the same inputs give the same bytes.
 
 The default start state is warm: every worker up, every entry ready, the plan's warm lists run, at the time of the first
-scheduled request. Limits: sending a batch and reporting its end cost nothing, and workers do not slow each other down.
+scheduled request. A controller's changes happen at the instant of the event that led to them; what it asks for is
+prepared on one spare core, one entry after the other. Limits: sending a batch and reporting its end cost nothing, and
+neither workers nor the spare core slow each other down.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ from trimtab.domain.events import (
     EntryReady,
     Event,
     Occupied,
+    PlanChange,
     Prepare,
+    PrepareBeside,
     Released,
     Replace,
     SetTimer,
@@ -36,7 +40,7 @@ from trimtab.domain.events import (
 )
 from trimtab.domain.noun import EntryId, Ns
 from trimtab.domain.plan import Plan
-from trimtab.domain.ports import Predictor, Service
+from trimtab.domain.ports import Controller, Predictor, Service
 from trimtab.domain.trace import RunInfo, Trace
 from trimtab.domain.workload import Workload
 from trimtab.errors import StudyError
@@ -64,7 +68,8 @@ _Item = tuple[Ns, int, int, Event]
 
 class Startup(msgspec.Struct, frozen=True, kw_only=True):
     """How workers start. ``warm``: all is ready before the first request. ``process_ns``: from Replace to WorkerUp;
-    ``prepare_ns``: by entry, from Prepare to EntryReady, the warm list included (one entry after the other)."""
+    ``prepare_ns``: by entry, from Prepare or PrepareBeside to EntryReady, the warm list included (one entry after the
+    other)."""
 
     warm: bool = True
     process_ns: Ns | None = None
@@ -82,15 +87,16 @@ def simulate(
     startup: Startup | None = None,
     injected: Sequence[Event] = (),
     machine: Machine | None = None,
+    controller: Controller | None = None,
 ) -> Trace:
     """One run of ``workload`` under ``plan``. ``run.cores`` names the core of each worker.
 
     ``injected`` events (a crash, an entry that fails, a pace run) happen as given. ``machine`` replaces the plan's own
-    for one that watches itself.
+    for one that watches itself. ``controller`` may change the plan while it serves.
     """
     machine = machine or Machine(plan, router, predictor, run.cores)
     recorder = Recorder(run, workload, tuple(router.entries), run.cores)
-    _Driver(workload, machine, recorder, service, startup or Startup(), injected).run()
+    _Driver(workload, machine, recorder, service, startup or Startup(), injected, controller).run()
     return recorder.trace()
 
 
@@ -103,11 +109,14 @@ class _Driver:
         service: Service,
         startup: Startup,
         injected: Sequence[Event],
+        controller: Controller | None,
     ) -> None:
         self.machine = machine
         self.recorder = recorder
         self.service = service
         self.startup = startup
+        self.controller = controller
+        self.spare_until: Ns = 0
         self.sequence = count()
         self.heap: list[_Item] = [(e.t, _RANK[type(e)], next(self.sequence), e) for e in injected]
         heapify(self.heap)
@@ -122,6 +131,7 @@ class _Driver:
         """Start the workers, serve everything, stop."""
         self._start()
         heap, handle, note, follow = self.heap, self.machine.handle, self.recorder.note, self._follow
+        observe = self.controller.observe if self.controller is not None else None
         arrivals = iter(self.arrivals)
         coming = next(arrivals, None)
         t = self.start
@@ -137,6 +147,8 @@ class _Driver:
             note(event, commands)
             if commands:
                 follow(t, commands)
+            if observe is not None:
+                self._change(observe(event, commands))
         self._step(Stopped(t))
 
     def _start(self) -> None:
@@ -152,7 +164,13 @@ class _Driver:
     def _step(self, event: Event) -> list[Command]:
         commands = self.machine.handle(event)
         self.recorder.note(event, commands)
+        if self.controller is not None:
+            self._change(self.controller.observe(event, commands))
         return commands
+
+    def _change(self, changes: list[PlanChange]) -> None:
+        for change in changes:
+            self._follow(change.t, self._step(change))
 
     def _follow(self, t: Ns, commands: list[Command]) -> None:
         for command in commands:
@@ -164,6 +182,8 @@ class _Driver:
                 self._push(TimerFired(command.at, command.token))
             elif isinstance(command, Prepare):
                 self._prepare(t, command)
+            elif isinstance(command, PrepareBeside):
+                self._prepare_beside(t, command)
             elif isinstance(command, Replace):
                 self._replace(t, command)
 
@@ -171,11 +191,19 @@ class _Driver:
         heappush(self.heap, (event.t, _RANK[type(event)], next(self.sequence), event))
 
     def _prepare(self, t: Ns, command: Prepare) -> None:
-        took = self.startup.prepare_ns.get(command.entry)
-        if took is None:
-            raise _unknown(f"how long a worker takes to prepare entry {command.entry!r}", "prepare_ns")
-        ready = self.compiling[command.worker] = max(t, self.compiling.get(command.worker, t)) + took
+        begin = max(t, self.compiling.get(command.worker, t))
+        ready = self.compiling[command.worker] = begin + self._takes(command.entry)
         self._push(EntryReady(ready, command.worker, command.entry, command.warm))
+
+    def _prepare_beside(self, t: Ns, command: PrepareBeside) -> None:
+        ready = self.spare_until = max(t, self.spare_until) + self._takes(command.entry.id)
+        self._push(EntryReady(ready, command.worker, command.entry.id, command.warm))
+
+    def _takes(self, entry: EntryId) -> Ns:
+        took = self.startup.prepare_ns.get(entry)
+        if took is None:
+            raise _unknown(f"how long a worker takes to prepare entry {entry!r}", "prepare_ns")
+        return took
 
     def _replace(self, t: Ns, command: Replace) -> None:
         if self.startup.process_ns is None:

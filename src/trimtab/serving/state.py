@@ -67,10 +67,10 @@ class Slot:
     """One worker's place. ``failed`` outlives its process; everything else starts afresh with each process.
 
     ``seen``: shapes this process has run, warm-up included; ``last``: its previous one. ``labels``: what else keeps it
-    busy.
+    busy. ``beside``: entries that are prepared for it elsewhere, while it serves.
     """
 
-    __slots__ = ("failed", "holds", "labels", "last", "preparing", "running", "seen", "up")
+    __slots__ = ("beside", "failed", "holds", "labels", "last", "preparing", "running", "seen", "up")
 
     def __init__(self) -> None:
         self.failed: set[EntryId] = set()
@@ -82,6 +82,7 @@ class Slot:
         self.running: Running | None = None
         self.holds: set[EntryId] = set()
         self.preparing: set[EntryId] = set()
+        self.beside: set[EntryId] = set()
         self.labels: set[str] = set()
         self.seen: set[Shape] = set()
         self.last: Shape | None = None
@@ -103,6 +104,7 @@ class Slot:
     def ready(self, entry: EntryId, warmed: tuple[Executed, ...]) -> None:
         """The process holds ``entry`` and has run ``warmed`` on it, in this order."""
         self.preparing.discard(entry)
+        self.beside.discard(entry)
         self.holds.add(entry)
         self.seen.update((entry, executed) for executed in warmed)
         if warmed:
@@ -111,8 +113,14 @@ class Slot:
     def fail(self, entry: EntryId) -> None:
         """No process in this place will hold ``entry`` again."""
         self.preparing.discard(entry)
+        self.beside.discard(entry)
         self.holds.discard(entry)
         self.failed.add(entry)
+
+    def retire(self, entry: EntryId) -> None:
+        """The process lets ``entry`` go; prepared again, it has run nothing."""
+        self.holds.discard(entry)
+        self.seen = {shape for shape in self.seen if shape[0] != entry}
 
     @property
     def free(self) -> bool:

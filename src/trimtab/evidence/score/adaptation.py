@@ -3,16 +3,17 @@
 Theory
 ------
 Four simulated runs of the same arrivals with the same draws (how they are made: ``retuning/adaptation.py``): static,
-adapted, adapted without stalls, clairvoyant. By metric (:mod:`trimtab.evidence.score.gain`; positive = better):
+adapted by the online controller, the same with compiles that take no time, clairvoyant.
+By metric (:mod:`trimtab.evidence.score.gain`; positive = better):
 
     gain                (static, adapted)          with its paired block bootstrap interval
-    gain without stalls (static, without stalls)   apart, to tell a stall from a lag: what is lost beyond it is stalls
+    gain without stalls (static, without stalls)   apart, to tell compiling from a lag
     headroom            (static, clairvoyant)
     capture             gain / headroom, only where headroom's interval lies above the floor
 
 The floor is that of the simulation, static runs which differ in their draws alone: measured and simulated never meet,
 neither in a ratio nor in a test. By window: p95 of each run, gain and headroom in p95, mapping accuracy of static, and
-the stall at its start.
+what was compiled in it.
 
 All of it is doubted, and says so in every note, where the simulated percentile of the static plan misses the replayed
 one by more than a quarter and by more than replays differ: first runs are mostly to blame, which a busy machine
@@ -50,11 +51,12 @@ MISSED = 0.25
 
 
 class Shift(msgspec.Struct, frozen=True, kw_only=True):
-    """The adapted run at the start of one window: where its buckets end, how many entries it compiled, ns that each
-    worker served nothing for it; and which plan the clairvoyant took."""
+    """The adapted run in one window: where its buckets end at its end, how many entries were compiled in it and for how
+    many ns, ns that the first runs of new entries took beyond their promise; and what the clairvoyant took."""
 
     ends: tuple[int, ...]
     compiled: int
+    compiling: Ns
     stall: Ns
     best: str
 
@@ -147,7 +149,9 @@ def figures(found: Adaptation, sla: Sla, rng: np.random.Generator, desk: Desk, d
     desk.add(
         "adapted_failed", failed, "share", n, note="simulated: requests that the adapted run ends after the deadline"
     )
-    desk.add("stall", stall * NS_MS, "ms", compiled, note="simulated: compiles and first runs, on each worker")
+    desk.add("stall", stall * NS_MS, "ms", compiled, note="simulated: first runs of new entries beyond their promise")
+    compiling = sum(shift.compiling for shift in found.shifts)
+    desk.add("compiling", compiling * NS_MS, "ms", compiled, note="simulated: on a core that serves nobody")
     note = "of the adapted run's work: entries that were never profiled, timed by the reference entry at their dims"
     desk.add("interpolated", found.interpolated, "share", len(found.adapted.batches), note=note)
     if doubted:
@@ -180,12 +184,13 @@ def by_window(found: Adaptation, batches: Batches, sla: Sla, doubted: str = "") 
                 "adapted_misses": float(misses(runs["adapted"][lo:hi], sla).mean()),
                 "mapping_accuracy": batches.mapping((batches.oldest >= lo) & (batches.oldest < hi)),
                 "compiled": shift.compiled,
+                "compiling": shift.compiling * NS_MS,
                 "stall": shift.stall * NS_MS,
                 "ends": " ".join(map(str, shift.ends)),
                 "best": shift.best,
             }
         )
-    units = {"start": "s", "stall": "ms"} | dict.fromkeys((f"{name}_p95" for name in runs), "ms")
+    units = {"start": "s", "compiling": "ms", "stall": "ms"} | dict.fromkeys((f"{name}_p95" for name in runs), "ms")
     shares = ("gain", "gain_without_stalls", "headroom", "static_misses", "adapted_misses", "mapping_accuracy")
     note = "simulated: all runs on the same arrivals with the same draws" + (f"; {doubted}" if doubted else "")
     return series("score.adaptation", table(rows), units | dict.fromkeys(shares, "share"), "profiles", note=note)
@@ -206,22 +211,28 @@ def clause(won: Figure, desk: Desk, doubted: str = "") -> str:
 
 def said(found: Adaptation, metric: Metric, desk: Desk, doubted: str = "") -> Finding:
     """Where the gain comes from or is lost, in one sentence; after ``doubted``, if anything speaks against it."""
-    worker = sum(shift.stall for shift in found.shifts) * 1e-9
+    stall = sum(shift.stall for shift in found.shifts) * NS_MS
+    compiling = sum(shift.compiling for shift in found.shifts) * 1e-9
     compiled = sum(shift.compiled for shift in found.shifts)
     text = (
-        f"In simulation, refitting the buckets at {_boundaries(len(found.shifts) - 1)} makes {metric} "
-        f"{_words('gain', desk)}: {compiled} compiles keep each worker from serving for {worker:.3g} s. Without these "
-        f"stalls it would be {_words('gain_without_stalls', desk)}; with each window known beforehand, "
-        f"{_words('headroom', desk)}."
+        f"In simulation, refitting the buckets while serving makes {metric} {_words('gain', desk)}: {_many(compiled)} "
+        f"{'takes' if compiled == 1 else 'take'} {compiling:.3g} s of a core that serves nobody, and first runs "
+        f"{stall:.3g} ms of the workers. With compiles that take no time it would be "
+        f"{_words('gain_without_stalls', desk)}; with each window known beforehand, {_words('headroom', desk)}."
     )
+    if not compiled:
+        text = (
+            f"In simulation, refitting the buckets while serving changes nothing: no table was proved to be worth it. "
+            f"With each window known beforehand, {metric} would be {_words('headroom', desk)}."
+        )
     if doubted:
         text = f"Not to be relied on, because {doubted}. {text}"
     ids = ("score.gain", "score.gain_without_stalls", "score.headroom", "score.stall")
     return Finding(text=text, figures=ids, owner="runtime")
 
 
-def _boundaries(count: int) -> str:
-    return "the one window boundary" if count == 1 else f"each of {count} window boundaries"
+def _many(compiled: int) -> str:
+    return "1 compile" if compiled == 1 else f"{compiled} compiles"
 
 
 def _words(name: str, desk: Desk) -> str:
