@@ -74,6 +74,10 @@ def _block(block: Block) -> Iterator[RenderableType]:
             yield from _block(part)
     elif block.kind == "grid":
         yield from _grid(block)
+    elif block.kind == "stories":
+        yield plain(f"{block.label} {block.told[0].title}", "bold")
+        yield plain(block.told[0].sentence)
+        yield from _grid(block.told[0].grid)
     elif block.kind == "panels":
         yield from (_panel(panel) for panel in block.panels if panel.lines)
     else:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from functools import partial
 
+from msgspec.structs import replace
+
 from trimtab.domain.figure import Series
 from trimtab.report import marks, words
-from trimtab.report.arms import PERCENTILES, scale
+from trimtab.report.arms import scale
 from trimtab.report.book import Book, each, length, real
 from trimtab.report.marks import Base
 from trimtab.report.page import Cell, Column, Fold, Grid, Line, Panel, Panels, Row, Spec
 from trimtab.report.palette import colour
+from trimtab.report.sections import windows
 
 LOWEST = -1.0
 """Gains below this are outside the chart: twice the static latency and more."""
@@ -41,25 +44,11 @@ def _data(series: Series) -> list[Datum]:
 
 
 def _late(book: Book, data: list[Datum], base: Base) -> Panel | None:
-    """Share of requests above the bound as the plan is: p95 <= bound is the same as at most 5 % above it."""
-    points = [row for row in data if "static_misses" in row]
-    if not points:
+    chart = windows.late(book, data, "static_misses", "adaptation-late", base)
+    if chart is None:
         return None
-    sla = book.record.study.sla
-    allowed = 1 - (sla.goodput if sla.metric == "goodput" else PERCENTILES[sla.metric])
-    high = marks.y("static_misses", domain=(0.0, max(allowed, *(row["static_misses"] for row in points)) * 1.15))
-    high = marks.shares(high)
-    last = len(data) + 0.5
-    label = {"window": last, "static_misses": allowed, "text": f"allowed {words.percent(allowed)}"}
-    tag = marks.words(dx=-4, dy=-8, align="right", color=colour("fail"))
-    layers = [
-        marks.layer(marks.bound(), [{"static_misses": allowed}], y=high),
-        marks.layer(tag, [label], x=base.where, y=high, text=marks.to("text")),
-        marks.layer(marks.line("static"), points, x=base.where, y=high),
-    ]
-    alt = "Share of requests slower than the bound, by window, simulated"
-    chart = marks.chart("adaptation-late", layers, base.height(96), alt, base.room, base.axis)
-    return Panel(label="Late requests", sub=f"slower than {words.number(sla.bound_ms)} ms, simulated", chart=chart)
+    simulated = replace(chart, alt=f"{chart.alt}, simulated")
+    return Panel(label="Late requests", sub=f"{windows.slower(book)}, simulated", chart=simulated)
 
 
 def _accuracy(data: list[Datum], base: Base) -> Panel | None:

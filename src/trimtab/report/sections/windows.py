@@ -9,8 +9,11 @@ from trimtab.report import marks, words
 from trimtab.report.arms import PERCENTILES
 from trimtab.report.book import Book, each, real
 from trimtab.report.marks import Base
-from trimtab.report.page import Line, Panel, Spec
+from trimtab.report.page import Chart, Line, Panel, Spec
 from trimtab.report.palette import colour
+
+LATE = 110
+"""Pixels of the plot of late requests."""
 
 Datum = dict[str, float]
 
@@ -36,32 +39,35 @@ def panels(book: Book, windows: Series) -> tuple[Panel, ...]:
 
 
 def _missed(book: Book, data: list[Datum], base: Base) -> Panel | None:
+    chart = late(book, data, "miss_rate", "score-missed", base)
+    if chart is None:
+        return None
+    lines = (Line(text=book.baseline.id, swatch="line static"),)
+    return Panel(label="Late requests", sub=slower(book), chart=chart, lines=lines)
+
+
+def slower(book: Book) -> str:
+    return f"slower than {words.number(book.record.study.sla.bound_ms)} ms"
+
+
+def late(book: Book, data: list[Datum], field: str, id_: str, base: Base) -> Chart | None:
     """Share of requests above the bound: p95 <= bound is the same as at most 5 % above it, and exact in a window."""
-    points = [row for row in data if "miss_rate" in row]
+    points = [row for row in data if field in row]
     if not points:
         return None
     sla = book.record.study.sla
     allowed = 1 - (sla.goodput if sla.metric == "goodput" else PERCENTILES[sla.metric])
-    top = max([row["miss_rate"] for row in points] + [allowed]) * 1.15
-    high = marks.shares(marks.y("miss_rate", domain=(0.0, top)))
-    label = {"window": 0.5, "miss_rate": allowed, "text": f"allowed {words.percent(allowed)}"}
+    top = max([row[field] for row in points] + [allowed]) * 1.15
+    high = marks.shares(marks.y(field, domain=(0.0, top)))
+    label = {"window": len(data) + 0.5, field: allowed, "text": f"allowed {words.percent(allowed)}"}
+    tag = marks.words(dx=-4, dy=-8, align="right", color=colour("fail"))
     layers = [
-        marks.layer(marks.bound(), [{"miss_rate": allowed}], y=high),
-        marks.layer(
-            marks.words(dx=4, dy=-8, color=colour("fail")), [label], x=base.where, y=high, text=marks.to("text")
-        ),
+        marks.layer(marks.bound(), [{field: allowed}], y=high),
+        marks.layer(tag, [label], x=base.where, y=high, text=marks.to("text")),
         marks.layer(marks.line("static"), points, x=base.where, y=high),
     ]
-    chart = marks.chart(
-        "score-missed",
-        layers,
-        base.height(132),
-        "Share of requests slower than the bound, by window",
-        base.room,
-        base.axis,
-    )
-    lines = (Line(text=book.baseline.id, swatch="line static"),)
-    return Panel(label="Late requests", sub=f"slower than {words.number(sla.bound_ms)} ms", chart=chart, lines=lines)
+    alt = "Share of requests slower than the bound, by window"
+    return marks.chart(id_, layers, base.height(LATE), alt, base.room, base.axis)
 
 
 def _accuracy(data: list[Datum], base: Base) -> Panel | None:
