@@ -67,6 +67,18 @@ def test_one_guard_that_fails_fails_the_gate() -> None:
     assert statuses(side("new", made)) == ("fail", [("p95", "pass"), ("p99", "fail"), ("p50", "pass")])
 
 
+def test_a_gate_says_which_guards_it_cannot_ask() -> None:
+    """A gate has replays of all held-out traffic as recorded, and no others."""
+    elsewhere = Guard(metric="p99", margin=0.2, slice="wide")
+    cold = Guard(metric="p99", margin=0.2, condition="cold start")
+    found = compare(OLD, side("new", replays(0.985, 21), guards=(elsewhere, cold)), 1)
+    assert [row.metric for row in found.rows] == ["p95"]
+    assert found.notes == (
+        "guard p99 on slice wide is not part of a gate",
+        "guard p99 under cold start is not part of a gate",
+    )
+
+
 def test_a_margin_below_the_floor_cannot_pass() -> None:
     shaky = side("new", tuple(replay for s in (0.9, 1.0, 1.1) for replay in replays(s, 21)[:1]))
     outcome, rows = statuses(side("new", shaky.traces, guards=(Guard(metric="p99", margin=0.02),)))

@@ -38,6 +38,7 @@ from trimtab.evidence.stats.floor import Floor
 from trimtab.evidence.stats.quantiles import Floats, effective_samples, holm, needed_effective
 from trimtab.evidence.stats.unpaired import unpaired
 from trimtab.retuning import _metric as metric
+from trimtab.retuning.arms import AS_RECORDED, HELD_OUT
 from trimtab.retuning.comparable import differs, forbids, machine_differs, plan_forbids, versions_differ
 
 ALPHA = 0.025
@@ -156,12 +157,16 @@ def _rate(side: Side) -> float:
 
 def _asked(new: Side) -> tuple[list[tuple[str, str, float | None]], tuple[str, ...]]:
     """(role, metric, margin) of each row, and the guards that a gate cannot ask."""
-    here = [guard for guard in new.guards if guard.slice == "held-out"]
+    here = [guard for guard in new.guards if (guard.slice, guard.condition) == (HELD_OUT, AS_RECORDED)]
     margins = {guard.metric: guard.margin for guard in here}
     asked: list[tuple[str, str, float | None]] = [("primary", new.sla.metric, margins.get(new.sla.metric))]
     asked += [("guard", guard.metric, guard.margin) for guard in here if guard.metric != new.sla.metric]
-    skipped = tuple(f"guard {g.metric} on slice {g.slice} is not part of a gate" for g in new.guards if g not in here)
+    skipped = tuple(f"guard {g.metric} {_where(g)} is not part of a gate" for g in new.guards if g not in here)
     return asked, skipped
+
+
+def _where(guard: Guard) -> str:
+    return f"on slice {guard.slice}" if guard.condition == AS_RECORDED else f"under {guard.condition}"
 
 
 def _weigh(old: Side, new: Side, role: str, name: str, margin: float | None, paired: bool, seed: int) -> _Weighed:
