@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 
 import pytest
@@ -133,3 +134,19 @@ def test_names_in_a_file_are_text(tmp_path: Path, capfd: pytest.CaptureFixture[s
     assert "[red]<b>[2J" in out
     assert "\x1b" not in out
     assert "\x07" not in out
+
+
+def test_a_server_that_is_too_slow_for_its_arrivals(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    draw, due, free, points = random.Random(1), 0.0, 0.0, []
+    for number in range(1500):
+        due += draw.expovariate(85)
+        begin = max(due, free)
+        free = begin + 0.01
+        passed = {"REQUEST_START": due, "QUEUE_START": due, "COMPUTE_START": begin, "COMPUTE_END": free,
+                  "REQUEST_END": free}  # fmt: skip
+        stamps = [{"name": name, "ns": 10**15 + int(at * 1e9)} for name, at in passed.items()]
+        points.append({"id": number + 1, "model_name": "net", "timestamps": stamps})
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps(points))
+    found = json.loads(output(capfd, str(path), "--sla", "p99=50ms", "--json"))
+    assert [one["class"] for one in found["classes"]] == ["capacity-queueing"]

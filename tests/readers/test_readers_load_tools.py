@@ -182,3 +182,9 @@ def test_means_of_gpus_are_refused_by_name() -> None:
     with pytest.raises(DataError, match="Model Analyzer's means of its GPUs") as caught:
         formats.find(SAMPLES / "model_analyzer_gpu.csv")
     assert "metrics-model-inference.csv" in caught.value.fix
+
+
+def test_a_table_of_requests_that_names_a_model_is_left_to_its_reader(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("Model,start_s,latency_ms,Latency (ms)\nnet,0,1,1\n")
+    assert formats.find(path) is None

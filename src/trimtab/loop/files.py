@@ -28,8 +28,9 @@ def diagnose_files(
 ) -> tuple[Answer, ...]:
     """An answer for each of ``files``, in their order: what it proves, whatever known format it has.
 
-    A compiler's log among them is joined to the tables of requests, where both have a clock. Options as in
-    :meth:`.Said.parse`. UsageError for options that no file here has, DataError for a file that cannot be used.
+    A compiler's log among them is joined to the tables of requests, where both have a clock, and summaries that tell of
+    the same layers or the same run to each other. Options as in :meth:`.Said.parse`. UsageError for options that no
+    file here has, DataError for a file that cannot be used.
     """
     kinds = [formats.find(file) for file in files]
     _for_tables(files, kinds, baseline, columns)

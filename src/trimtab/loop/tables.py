@@ -28,8 +28,8 @@ _SHARES = ("throttled_share", "stolen", "executed_share", "ceiling")
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What one file says: its classes, its figures (``tail.stage`` says whether of requests or of a timeline), and how
-    it was read."""
+    """What one file says: its classes, its figures (``tail.stage`` says whether of requests, of a timeline or of a
+    summary), and how it was read."""
 
     diagnosis: Diagnosis
     tail: Findings

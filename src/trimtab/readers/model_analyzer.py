@@ -67,8 +67,9 @@ def _point(row: dict[str, Text]) -> Point | None:
 
 def holds(head: bytes) -> bool:
     """Its headers, in whatever order and number they were asked for."""
-    first = head.lstrip(b"\xef\xbb\xbf").split(b"\n", 1)[0]
-    return first.startswith(b"Model,") and b"Latency (ms)" in first and b"GPU UUID" not in first
+    names = head.lstrip(b"\xef\xbb\xbf").split(b"\n", 1)[0].decode(errors="replace").strip().split(",")
+    loaded = "Concurrency" in names or "Request Rate" in names
+    return names[0] == "Model" and loaded and any(_LATENCY.fullmatch(name) for name in names)
 
 
 FORMAT = Format(NAME, holds, read)
