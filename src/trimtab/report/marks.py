@@ -56,7 +56,7 @@ def config() -> Spec:
             "titleAnchor": "end",
             "titleAlign": "right",
             "titleX": -8,
-            "titleY": -4,
+            "titleY": -8,
         },
         "text": {"fontSize": 11, "color": colour("muted")},
         "legend": {"disable": True},

@@ -93,8 +93,8 @@ _LOOK: dict[str, Spec] = {
 }
 _LINES = {
     "headroom": Line(text="headroom: each window known", strong=True, swatch="line"),
-    "gain_without_stalls": Line(text="refitted, compiles for free", swatch="line dashed"),
-    "gain": Line(text="refitted, stalls charged", swatch="dot"),
+    "gain_without_stalls": Line(text="the same, compiles in no time", swatch="line dashed"),
+    "gain": Line(text="adapted while serving", swatch="dot"),
 }
 
 

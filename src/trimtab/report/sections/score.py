@@ -138,7 +138,7 @@ def _figures(book: Book) -> Grid | None:
         ("score.coverage", "Requests on compiled routes"),
         ("score.fit", "Useful of executed work"),
         ("score.gain", "Adaptation gain, simulated"),
-        ("score.gain_without_stalls", "The same if compiling cost nothing"),
+        ("score.gain_without_stalls", "The same if compiling took no time"),
         ("score.headroom", "Headroom, simulated"),
         ("score.capture", "Captured of the headroom"),
     )
