@@ -12,16 +12,6 @@ from trimtab.readers._rows import Chunk, Text, Want
 
 MOST_ROWS = 20_000
 _LATEST_NS = 4e18
-_TYPES = {
-    "float64": ("fp64", "f64", "double"),
-    "float32": ("fp32", "f32", "float", "tf32"),
-    "bfloat16": ("bf16", "bfloat16"),
-    "float16": ("fp16", "f16", "half"),
-    "float8": ("fp8", "f8", "f8e4m3", "f8e5m2", "fp8e4m3", "fp8e5m2"),
-    "int8": ("int8", "i8"),
-    "uint8": ("uint8", "u8"),
-}
-_BY_WORD = {word: name for name, words in _TYPES.items() for word in words}
 
 
 def number(text: object) -> float | None:
@@ -45,11 +35,6 @@ def count(text: object) -> int | None:
     """A whole number above 0."""
     value = number(text)
     return int(value) if value is not None and 1 <= value < 2**53 and value.is_integer() else None
-
-
-def type_name(word: str) -> str:
-    """The common name of a type to compute in, as a tool writes it; "" for any other word."""
-    return _BY_WORD.get(word.strip().lower(), "")
 
 
 def table_rows(path: Path, what: str) -> tuple[list[str], list[dict[str, Text]]]:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import msgspec
 
+from trimtab.domain.dtypes import dtype_name
 from trimtab.domain.imported import ReadReport
 from trimtab.domain.noun import NEVER, Ns
 from trimtab.domain.summary import Layer, Summary
@@ -23,7 +24,7 @@ from trimtab.readers._events import text_of
 from trimtab.readers._file import whole
 from trimtab.readers._format import Format
 from trimtab.readers._spans import report
-from trimtab.readers._summed import duration, type_name
+from trimtab.readers._summed import duration
 
 NAME = "OpenVINO benchmark_app counters"
 MS = 1e6
@@ -80,7 +81,7 @@ def _layers(rows: list[Row]) -> tuple[Layer, ...]:
             name=name[:400],
             kind=first[name][0][:80],
             took=round(sum(took) / len(took)),
-            dtype=type_name(first[name][1].rpartition("_")[2]),
+            dtype=dtype_name(first[name][1].rpartition("_")[2]),
             moves=_moves(name, first[name][0]),
         )
         for name, took in times.items()

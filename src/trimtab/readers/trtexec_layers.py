@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+from trimtab.domain.dtypes import dtype_name
 from trimtab.domain.imported import ReadReport
 from trimtab.domain.noun import NEVER
 from trimtab.domain.summary import Layer, Summary
@@ -23,7 +24,7 @@ from trimtab.errors import DataError
 from trimtab.readers._file import whole
 from trimtab.readers._format import Format
 from trimtab.readers._spans import report
-from trimtab.readers._summed import count, duration, number, type_name
+from trimtab.readers._summed import count, duration, number
 
 PROFILE = "trtexec profile"
 INFO = "trtexec layer information"
@@ -125,7 +126,7 @@ def _typed(row: _Layer) -> Layer:
 def _type(tensors: list[_Tensor]) -> str:
     """The first type to compute in among the tensors; "" where there is none (indices, shapes)."""
     words = (word for one in tensors for word in _WORD.findall(f"{one.type} {one.format}"[:LONGEST]))
-    return next((name for word in words if (name := type_name(word))), "")
+    return next((name for word in words if (name := dtype_name(word))), "")
 
 
 def _number(raw: msgspec.Raw) -> float | None:

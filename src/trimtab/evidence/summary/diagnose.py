@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from trimtab.domain.dtypes import DTYPES, dtype_name
 from trimtab.domain.figure import Finding, Findings
 from trimtab.domain.imported import ReadReport
 from trimtab.domain.score import Diagnosis
@@ -29,7 +30,6 @@ from trimtab.evidence.stats.quantiles import needed_effective
 from trimtab.evidence.summary import layers, points
 from trimtab.evidence.summary.tell import tell
 from trimtab.evidence.timeline.cover import lasting
-from trimtab.evidence.timeline.host import precision_name
 
 METHOD = (
     "the tool has added these up: percentiles of several rows are never combined, and a mean says nothing of a tail"
@@ -74,7 +74,7 @@ def diagnose(
         fits=None,
         suspects=(),
         standard=bound.whose if bound else "the SLA",
-        defects=_defects(shares, precision_name(declared)),
+        defects=_defects(shares, dtype_name(declared)),
     )
     diagnosis = _with_seen(classify(case), summary, bound)
     figures, series = tell(summary, shares, read.file)
@@ -200,8 +200,8 @@ def _notes(summary: Summary, sla: Sla | None, declared: str, named: int) -> tupl
     notes += [f"{name}: {value}" for name, value in summary.facts.items()]
     if sla is not None and sla.metric == "goodput":
         notes.append("goodput needs requests, one by one; a summary has none")
-    if declared and not precision_name(declared):
-        notes.append(f"{declared!r} is none of the precisions that layers tell")
+    if declared and not dtype_name(declared):
+        notes.append(f"{declared!r} is none of the precisions that layers tell: {', '.join(DTYPES)}")
     if named:
         notes.append(f"{named} of {len(summary.layers)} layers are told of by another file of these, too")
     return tuple(notes)

@@ -18,6 +18,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from trimtab.domain.dtypes import DTYPES, dtype_name
 from trimtab.domain.figure import Finding, Findings
 from trimtab.domain.imported import ReadReport
 from trimtab.domain.score import Diagnosis, Named
@@ -68,7 +69,7 @@ def diagnose(
         busiest=host.busiest(spans),
     )
     declared = (texts or {}).get("declared", "")
-    own = _own(facts, host.precision_name(declared))
+    own = _own(facts, dtype_name(declared))
     runs = _of_runs(spans, read, sla, numbers or {}, texts or {}, seed)
     diagnosis = _joined(own, None if runs is None else runs.diagnosis, facts)
     figures, series = tell(facts, read.file)
@@ -171,8 +172,8 @@ def _notes(facts: Told, runs: imported.Reading | None, declared: str) -> tuple[s
         notes.append(f"{on.early} kernels start before their launch does: the clocks of host and device differ")
     if on is not None and on.matched < on.kernels:
         notes.append(f"{on.kernels - on.matched} of {on.kernels} kernels have no launch in the file")
-    if declared and not host.precision_name(declared):
-        notes.append(f"{declared!r} is none of the precisions that a timeline tells: {', '.join(host.PRECISIONS)}")
+    if declared and not dtype_name(declared):
+        notes.append(f"{declared!r} is none of the precisions that a timeline tells: {', '.join(DTYPES)}")
     if not facts.spans.complete:
         notes.append("the file is cut short: what it shows is a part")
     if runs is not None:

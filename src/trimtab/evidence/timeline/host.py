@@ -22,23 +22,6 @@ from trimtab.domain.spans import KIND, Spans
 from trimtab.domain.trace import Table
 from trimtab.evidence.timeline.cover import Ints
 
-PRECISIONS = {
-    "float64": ("fp64", "f64", "double"),
-    "float32": ("fp32", "f32", "float", "single"),
-    "bfloat16": ("bf16",),
-    "float16": ("fp16", "f16", "half"),
-    "float8": ("fp8", "f8"),
-    "int8": ("i8",),
-    "uint8": ("u8",),
-}
-"""The types in which an operator may compute, as timelines name them, and how else people write them."""
-
-
-def precision_name(text: str) -> str:
-    """The timeline's name of a declared precision; "" for one that no timeline tells."""
-    word = text.strip().lower()
-    return next((name for name, others in PRECISIONS.items() if word == name or word in others), "")
-
 
 class Part(msgspec.Struct, frozen=True):
     """One name: how often, and how long together, ns."""
