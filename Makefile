@@ -8,7 +8,7 @@ EXTRAS ?=
 STAMP := $(VENV)/.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help dev demo demo-full demo-data demo-minilm check test test-all bench bench-faults bench-plans format clean
+.PHONY: help dev demo demo-full demo-data demo-minilm fusion check test test-all bench bench-faults bench-plans format clean
 
 help:  ## what can be made here
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -51,6 +51,13 @@ examples/minilm/data/minilm.onnx: examples/minilm/network.py examples/minilm/tex
 demo-minilm: examples/minilm/data/minilm.onnx  ## a text embedder under two kinds of traffic, about twenty minutes
 	$(BIN)/trimtab run examples/minilm/study.toml --out $(OUT)/minilm
 	$(BIN)/trimtab run examples/minilm/study-code.toml --out $(OUT)/minilm-code
+
+$(STAMP)-fusion: pyproject.toml | $(STAMP)-demo
+	$(BIN)/python -m pip install --quiet --editable '.[iree,onnx]'
+	@touch $@
+
+fusion: demo-data $(STAMP)-fusion  ## the case study of fusion against memory against the tail, about 75 minutes
+	$(BIN)/trimtab run examples/fusion/study.toml --out $(OUT)/fusion
 
 check: $(STAMP)-dev  ## format, lint and types
 	$(BIN)/ruff format --check .
