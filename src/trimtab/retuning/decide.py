@@ -18,7 +18,7 @@ The rule, in this order; the first line that applies decides.
 Quality cells are guards. Inconclusive is never a pass; informative cells never decide, but those that failed or stayed
 open are named. What was not run is listed: the decision does not hold there. A cell without samples covers nothing.
 
-The way back, ``retuning.rollback``, is part of every proposal.
+The way back, ``retuning.triggers``, is part of every proposal.
 """
 
 from __future__ import annotations
