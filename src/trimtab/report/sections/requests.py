@@ -29,7 +29,7 @@ def section(book: Book) -> Section | None:
     over_size = _over_size(book, points)
     owed = _owed(book, shown)
     left: tuple[Block, ...] = (Panels(panels=over_time), *([over_size] if over_size else []))
-    right: tuple[Block, ...] = (_choice(book, shown), *([owed] if owed else []))
+    right: tuple[Block, ...] = tuple(block for block in (_choice(book, shown), owed) if block is not None)
     return Section(
         id="requests",
         nav="Slow requests",
@@ -37,7 +37,7 @@ def section(book: Book) -> Section | None:
         heading=stories.heading(book) or "The slow requests, one by one.",
         lead="Choose a stream, a window or a shape band, or draw over a chart: all charts of this page follow. "
         "A ringed dot tells its story below.",
-        blocks=(Split(left=left, right=right), *([told] if told else [])),
+        blocks=(*((Split(left=left, right=right),) if right else left), *([told] if told else [])),
         source=source(words.opened(shown.note), artifact=shown.artifact),
     )
 
@@ -68,7 +68,7 @@ def _where_time(points: list[Datum]) -> Spec:
 
 
 def _most(points: list[Datum], field: str) -> float:
-    return max((real(point.get(field)) or 0.0 for point in points), default=0.0)  # type: ignore[arg-type]
+    return max((number for point in points if isinstance(number := point.get(field), int | float)), default=0.0)
 
 
 def _over_size(book: Book, points: list[Datum]) -> Panels | None:
@@ -120,14 +120,16 @@ def _cloud(book: Book, points: list[Datum], base: Base) -> Panel | None:
 # --- what to choose -----------------------------------------------------------------------------------------------
 
 
-def _choice(book: Book, shown: Series) -> Choice:
+def _choice(book: Book, shown: Series) -> Choice | None:
+    """A list for each thing that has more than one value; none where nothing can be told apart."""
     streams = sorted({str(stream) for stream in shown.columns.get("stream", ())})
     selects = (
         Select(field="stream", label="Stream", options=tuple((name, name) for name in streams)),
         Select(field="time", label="Window", options=_windows(book, shown)),
         Select(field="size", label="Shapes", options=_bands(book)),
     )
-    return Choice(selects=tuple(select for select in selects if len(select.options) > 1))
+    kept = tuple(select for select in selects if len(select.options) > 1)
+    return Choice(selects=kept) if kept else None
 
 
 def _windows(book: Book, shown: Series) -> tuple[tuple[str, str], ...]:
