@@ -52,7 +52,7 @@ def test_the_first_chart_is_accuracy_above_gain_and_says_that_it_is_simulated() 
     assert isinstance(first, Panels)
     assert all("simulated" in panel.chart.alt for panel in first.panels)
     texts = [line.text for line in first.panels[-1].lines]
-    assert texts[:3] == ["headroom: each window known", "refitted, compiles for free", "refitted, stalls charged"]
+    assert texts[:3] == ["headroom: each window known", "the same, compiles in no time", "adapted while serving"]
     assert texts[3] == f"two windows below −100{G}%, or beyond the deadline"
 
 
