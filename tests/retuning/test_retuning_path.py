@@ -114,7 +114,11 @@ def searched() -> tuple[moves.Options, tuple[search.Simulated, ...]]:
         cost=lambda end: costs(base).estimate("any", (1, end)) / 1e6,
     )
     options = moves.enumerate_moves(STUDY, known)
-    rows = search.simulate_all(options.moves, lambda plan, r: run(plan, search.jitter(tune, r, 3), r), SLA, ensemble=5)
+
+    def simulated(plan: Plan, replica: int, share: float) -> Trace:
+        return run(plan, search.jitter(search.beginning(tune, share), replica, 3), replica)
+
+    rows = search.simulate_all(options.moves, simulated, SLA, ensemble=5)
     return options, tuple(rows)
 
 
@@ -173,9 +177,7 @@ def test_the_chosen_move_is_shipped_from_held_out_replays() -> None:
     assert (verdict.decision, verdict.reason) == ("ship", "")
     assert verdict.sentence.startswith("Ship, once the compiler lead, the runtime lead and the observability engineer")
     slices = arms.slice_rows(traffic(), part("held-out"))
-    way_back = triggers.triggers(
-        matrix.cells, pair, slices, SLA, choice.chosen, baseline="today", rate_hz=50.0, seed=4
-    )
+    way_back = triggers.triggers(matrix.cells, pair, slices, SLA, choice.chosen, baseline="today", rate_hz=50.0, seed=4)
     assert [each.cell for each in way_back] == ["primary/normal/held-out/p95", "guard/normal/held-out/p50"]
     assert way_back[0].sentence.startswith("Go back to plan today when more than ")
     assert way_back[0].false_alarms is not None
