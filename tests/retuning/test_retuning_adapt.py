@@ -264,8 +264,6 @@ def test_entries_that_are_slower_than_promised_are_rolled_back_and_left_alone_fo
 
 
 def test_an_entry_that_fails_is_not_asked_for_again() -> None:
-    known = Known(compile_ns=lambda entry: COMPILE_NS, memory_bytes=lambda entry: 100)
-    adapter = Adapter(FITTED, BOUNDS, SLA, Linear(), known)
     _, plain = served([*SMALL, *LARGE], FITTED)
     first = plain.of(EntryAsked)[0]
     assert isinstance(first, EntryAsked)
@@ -273,7 +271,6 @@ def test_an_entry_that_fails_is_not_asked_for_again() -> None:
     trace, watched = served([*SMALL, *LARGE], FITTED, injected=[fails])
     assert [c.entry.id for c in watched.of(EntryAsked) if isinstance(c, EntryAsked)].count(first.entry.id) == 1
     assert (trace.requests["error"] == 0).all()
-    assert adapter.observe(WorkerUp(0, 0), []) == []
 
 
 def test_a_worker_that_falls_while_an_entry_is_prepared_gets_it_afterwards() -> None:
