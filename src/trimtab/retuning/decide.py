@@ -44,8 +44,8 @@ from trimtab.retuning.arms import AS_RECORDED
 from trimtab.retuning.validate import NOT_ASKED, NOTHING_REPLAYED
 
 OWN_QUEUE = "trimtab's own queue and workers: no remote server was driven"
-UNTOUCHED = (NO_CHANGE, "warm", "order", "placement", "workers")
-"""Kinds of change that leave every request with the same program and shapes that it may have had before."""
+UNTOUCHED = (NO_CHANGE, "warm", "order", "placement", "admit", "workers")
+"""Kinds of change that leave every request that is served with the program and shapes that it may have had before."""
 UNSEEN = (
     "it may change outputs and nothing has judged them; a study with real or rendered payloads (workload.payload) would"
 )
