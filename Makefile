@@ -77,6 +77,7 @@ bench: dev  ## the figures that the project promises, each with its A/A spread
 	$(BIN)/python bench/account.py
 	$(BIN)/python bench/account_truth.py
 	$(BIN)/python bench/decisions.py
+	$(BIN)/python bench/triggers.py
 	$(BIN)/python bench/readers.py
 	$(BIN)/python bench/memory.py
 
