@@ -78,6 +78,9 @@ bench: dev  ## the figures that the project promises, each with its A/A spread
 	$(BIN)/python bench/account_truth.py
 	$(BIN)/python bench/decisions.py
 	$(BIN)/python bench/triggers.py
+	$(BIN)/python bench/adaptation.py
+	$(BIN)/python bench/buckets.py
+	$(BIN)/python bench/search.py
 	$(BIN)/python bench/readers.py
 	$(BIN)/python bench/memory.py
 
