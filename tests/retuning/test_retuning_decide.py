@@ -294,7 +294,7 @@ def test_laws(primary: Any, guards: Any, quality: Any, kind: str, null: bool, ru
         running=running,
     )
     verdict = decide(given_)
-    seen = bool(quality) or kind in ("warm", "order", "placement", "workers")
+    seen = bool(quality) or kind in ("warm", "order", "placement", "admit", "workers")
     all_pass = primary == "pass" and all(s == "pass" for s in (*guards, *quality))
     assert (verdict.decision == "ship") == (all_pass and seen and not null and kind != "no-change")
     assert (verdict.decision == "rollback") == (running and "fail" in (*guards, *quality))
