@@ -7,14 +7,14 @@ the same (:mod:`trimtab.retuning.comparable`, another SLA, another rate) there i
 
 *Rows.* The study's primary metric, then its guards. A guard forgives its margin; the primary metric forgives the margin
 of a guard on the same metric if there is one, else the floor: how far replays of one plan differ within either packet,
-but 10 % at least (two sessions differ by more than replays of one), and nothing where it is above 25 %.
+but 10 % at least (two occasions differ by more than replays of one), and nothing where it is above 25 %.
 
 *pass*: the whole interval of the worsening lies below the margin; *fail*: above both margin and floor; else
 *inconclusive*. The rows share alpha by Holm (1979), separately for passing and for failing. A margin below the floor, a
 provisional floor and a percentile on too few effective samples cannot pass. One failed row fails the gate; all must
 pass.
 
-Simulated (one queue at utilisation 0.75, 2,000 requests, 3 replays a packet, sessions whose service times differ by
+Simulated (one queue at utilisation 0.75, 2,000 requests, 3 replays a packet, occasions whose service times differ by
 2 %): the same again passes in 34 of 60, is undecided in 22 and fails in 4; service times 8 % longer fail in 56 of 60.
 
 Limits. It judges what runs today, not what either packet proposes. Two packets a day apart differ in whatever else

@@ -5,7 +5,7 @@ with then by its ratio, with a paired block bootstrap (same arrivals), and held 
 one plan differed *then*. For the effect of the change the ratio is that of the two ratios; its interval joins the
 ends that lie farthest apart, which is wider than it need be.
 
-*agree*: the figures differ by no more than is forgiven: the floor, and 10 % at least, for two sessions differ by more
+*agree*: the figures differ by no more than is forgiven: the floor, and 10 % at least, for two occasions differ by more
 than replays of one do. *differ*: the whole interval lies beyond that. Else, without an interval, or against a
 provisional floor: *inconclusive*. One figure that differs makes the whole differ; all must
 agree for it to agree.
@@ -13,8 +13,8 @@ agree for it to agree.
 Simulated (as in :mod:`trimtab.retuning.compare`): of 80 repetitions in which nothing changed 38 agree, 31 are
 undecided, and 11 differ.
 
-Limits. To agree is not to be equal: a floor of 20 % forgives 20 %. Two sessions may differ in what no replay within one
-of them shows (another neighbour on the host); then a plan differs, and the effect of the change may still agree.
+Limits. To agree is not to be equal: a floor of 20 % forgives 20 %. Two occasions may differ in what no replay of one
+shows (another neighbour on the host); then a plan differs, and the effect of the change may still agree.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from trimtab.evidence.stats.quantiles import Floats
 from trimtab.retuning import _metric as metric
 
 LEAST_FORGIVEN = 0.10
-"""A share. In simulated queues at utilisation 0.75, a session whose service times differ by 2 % moves p95 by 10 %."""
+"""A share. In simulated queues at utilisation 0.75, an occasion whose service times differ by 2 % moves p95 by 10 %."""
 Arms = Mapping[str, Sequence[Floats]]
 """Plan -> latencies of each replay, s; the baseline first, then the proposal if there is one."""
 
