@@ -227,6 +227,7 @@ def test_compiled_code_lies_in_a_folder_of_the_backend_and_no_process_is_left(
 ) -> None:
     users = str(tmp_path / "shared")
     monkeypatch.setenv(FOLDER, users)
+    before = set(psutil.Process().children())  # of other runtimes' tests
     other = backends.factory("torch")()
     compiled(other, line, nets.entry("static", (7,), (7,)))
     fresh = Path(os.environ[FOLDER])
@@ -234,6 +235,6 @@ def test_compiled_code_lies_in_a_folder_of_the_backend_and_no_process_is_left(
     assert any(fresh.rglob("*.so"))
     compiled(other, line, nets.entry("static", (6,), (6,)), extra={"cache": "shared"})
     assert os.environ[FOLDER] == users
-    assert not psutil.Process().children()
+    assert set(psutil.Process().children()) <= before
     del other
     assert not fresh.exists()
