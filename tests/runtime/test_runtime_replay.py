@@ -35,7 +35,7 @@ def marks(trace) -> list[str]:
 
 def test_a_replay_measures_every_batch() -> None:
     before = os.sched_getaffinity(0)
-    trace = replay(request_of(load(range(0, 60, 6), range(1, 11)), plan_of(warm=((1, 5),), base_us=500, mode="spin")))
+    trace = replay(request_of(load(range(0, 400, 40), range(1, 11)), plan_of(warm=((1, 5),), base_us=500, mode="spin")))
     req, batch = trace.requests, trace.batches
     assert errors(trace) == ["none"] * 10
     assert (trace.run.complete, trace.run.note) == (True, "")
