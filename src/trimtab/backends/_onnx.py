@@ -17,7 +17,9 @@ from typing import Any
 
 from trimtab.backends._options import brief
 from trimtab.backends._precision import CONVERSIONS, INTEGER_KERNELS
-from trimtab.backends._shapes import Range
+from trimtab.backends._shapes import Range, check_network, check_outputs
+from trimtab.domain.plan import Entry
+from trimtab.domain.ports import ModelFile
 from trimtab.errors import ModelError
 
 BLOCKED = re.compile(r"^(?P<tensor>.+)_nchwc(_token_\d+)?$")
@@ -77,6 +79,14 @@ def inputs_of(proto: Any) -> dict[str, tuple[str, tuple[int | None, ...]]]:
 
 def outputs_of(proto: Any) -> tuple[str, ...]:
     return tuple(value.name for value in proto.graph.output)
+
+
+def checked(model: ModelFile, entry: Entry) -> Any:
+    """The network of ``model``, read once, whose inputs and outputs are those that the study names for ``entry``."""
+    network = read(model.path)
+    check_network(model, entry, inputs_of(network))
+    check_outputs(model, outputs_of(network))
+    return network
 
 
 def operators_of(proto: Any) -> int:

@@ -32,8 +32,6 @@ from trimtab.backends._options import brief, failure, refuse
 from trimtab.backends._shapes import (
     check_entry,
     check_file,
-    check_network,
-    check_outputs,
     executed_of,
     input_ranges,
     refuse_fixed,
@@ -140,12 +138,11 @@ class IreeBackend:
         refusal = refuse(entry.id, options.extra, CHOICES, {}) or _refuse(entry, options)
         if refusal:
             return refusal
-        network = _onnx.read(model.path)
-        check_network(model, entry, _onnx.inputs_of(network))
-        check_outputs(model, _onnx.outputs_of(network))
+        network = _onnx.checked(model, entry)
+        names = tuple(_onnx.inputs_of(network)), _onnx.outputs_of(network)
         try:
             program = compiled(model.path, input_ranges(model, entry), arguments(options), options.threads)
-            return IreeEntry(self._iree, program, model, entry, options)
+            return IreeEntry(self._iree, program, names, model, entry, options)
         except CompilerError as error:
             return failure(entry.id, error.kind, str(error))
         except MemoryError as error:
@@ -155,12 +152,19 @@ class IreeBackend:
 
 
 class IreeEntry(CompiledEntry):
-    """One loaded program."""
+    """One loaded program. ``names``: the network's inputs and outputs, in its own order."""
 
-    def __init__(self, iree: Any, program: bytes, model: ModelFile, entry: Entry, options: CompileOptions) -> None:
-        network = _onnx.read(model.path)
+    def __init__(
+        self,
+        iree: Any,
+        program: bytes,
+        names: tuple[tuple[str, ...], tuple[str, ...]],
+        model: ModelFile,
+        entry: Entry,
+        options: CompileOptions,
+    ) -> None:
         self._iree, self._model, self._entry, self._options = iree, model, entry, options
-        self._inputs, self._outputs = tuple(_onnx.inputs_of(network)), _onnx.outputs_of(network)
+        self._inputs, self._outputs = names
         self._program: mmap.mmap | None = mmap.mmap(-1, len(program))  # aligned, so that IREE uses it as it is
         self._program.write(program)
         self._function: Any = self._load()

@@ -32,8 +32,6 @@ from trimtab.backends._quantise import NetworkFile, QuantiseError, Quantiser, re
 from trimtab.backends._shapes import (
     check_entry,
     check_file,
-    check_network,
-    check_outputs,
     executed_of,
     input_ranges,
     refuse_fixed,
@@ -118,9 +116,7 @@ class OnnxRuntimeBackend:
         refusal = self._refuse(entry, options)
         if refusal:
             return refusal
-        network = _onnx.read(model.path)
-        check_network(model, entry, _onnx.inputs_of(network))
-        check_outputs(model, _onnx.outputs_of(network))
+        network = _onnx.checked(model, entry)
         refusal = _refuse_precision(entry, options, network)
         if refusal:
             return refusal
