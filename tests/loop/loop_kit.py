@@ -5,9 +5,13 @@ The plumbing is what is tested here. Whatever is claimed of serving is tested on
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 STUDY = """
 name = "plumbing"
@@ -76,6 +80,19 @@ profile_points = 6
 profile_repeats = 5
 replay_s = 1.2
 """
+
+
+def trimtab(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """The command line in a fresh process."""
+    return subprocess.run(
+        [sys.executable, "-m", "trimtab", *map(str, arguments)], capture_output=True, text=True, timeout=300
+    )
+
+
+def need_two_cores() -> None:
+    """Skip where cores 0 and 1 are not ours: the load generator and the worker have one each."""
+    if {0, 1} - os.sched_getaffinity(0):
+        pytest.skip("needs cores 0 and 1")
 
 
 def write_study(folder: Path, text: str = STUDY, requests: int = 1500) -> Path:

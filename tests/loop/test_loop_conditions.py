@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
 import pytest
-from loop_kit import STUDY, Silent, write_study
+from loop_kit import STUDY, Silent, need_two_cores, write_study
 
 from trimtab.domain.trace import Trace
 from trimtab.loop import conditions, runs
@@ -41,8 +40,7 @@ TEXT = (
 @pytest.fixture(scope="module")
 def context(tmp_path_factory: pytest.TempPathFactory) -> Context:
     """The baseline as recorded on the held-out slice, and under every condition."""
-    if {0, 1} - os.sched_getaffinity(0):
-        pytest.skip("needs cores 0 and 1")
+    need_two_cores()
     folder = tmp_path_factory.mktemp("conditions")
     path, out = write_study(folder, TEXT, requests=2500), folder / "packet"
     rows = [f"{0.01 * i:.2f},{1 + i % 7}" for i in range(800)]

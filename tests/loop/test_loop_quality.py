@@ -6,14 +6,13 @@ has no reference answer. What is claimed of answers is tested on real runtimes; 
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from loop_kit import STUDY, Silent, write_study
+from loop_kit import STUDY, Silent, need_two_cores, write_study
 from msgspec.structs import replace
 
 from trimtab.domain.figure import Series
@@ -41,8 +40,7 @@ ERROR = QualitySpec(precision="default", metric="max-error", floor=0.5, referenc
 
 @pytest.fixture(autouse=True)
 def _two_cores() -> None:
-    if {0, 1} - os.sched_getaffinity(0):
-        pytest.skip("needs cores 0 and 1")
+    need_two_cores()
 
 
 def fed(folder: Path, text: str, **payload: object) -> Path:

@@ -4,16 +4,14 @@ plumbing."""
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "store"))
-from loop_kit import STUDY, write_study
+from loop_kit import STUDY, need_two_cores, trimtab, write_study
 from signed_kit import key, public, write_key
 
 from trimtab.domain.envelope import Envelope
@@ -25,7 +23,6 @@ from trimtab.store.packet import Packet, build_manifest, load_record
 
 pytestmark = pytest.mark.slow
 
-MISSING_CORES = {0, 1} - os.sched_getaffinity(0)
 OWNED = STUDY.replace("replays = 2", "replays = 3") + "\n".join(
     ["", "[signoff.keys]", *(f'{role} = "{public(key(role))}"' for role in ROLES), ""]
 )
@@ -33,16 +30,9 @@ OK, USAGE, MODEL, PACKET = 0, 2, 5, 8
 DIFFER, NOT_DECIDED = 1, 2
 
 
-def trimtab(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "trimtab", *map(str, arguments)], capture_output=True, text=True, timeout=300
-    )
-
-
 @pytest.fixture(autouse=True)
 def _two_cores() -> None:
-    if MISSING_CORES:
-        pytest.skip("needs cores 0 and 1")
+    need_two_cores()
 
 
 @pytest.fixture(scope="module")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
-from loop_kit import STUDY, Silent, write_study
+from loop_kit import STUDY, Silent, need_two_cores, write_study
 from msgspec.structs import replace
 
 from trimtab.domain.verdict import Move
@@ -56,8 +55,7 @@ kind = "cold start"
 @pytest.mark.slow
 def test_replays_that_the_floor_lacks_are_added_while_the_budget_lasts(tmp_path: Path) -> None:
     """Two fixed rounds leave every floor provisional. Null backend: plumbing only."""
-    if {0, 1} - os.sched_getaffinity(0):
-        pytest.skip("needs cores 0 and 1")
+    need_two_cores()
     text = STUDY.replace("\n[space]", HELD_BACK).replace('metric = "p99"', 'metric = "p50"')
     path, out = write_study(tmp_path, text), tmp_path / "packet"
     run_until(path, "compile", out=out, budget=None, fresh=False, progress=Silent())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import signal
 import subprocess
@@ -12,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from loop_kit import STUDY, write_study
+from loop_kit import STUDY, need_two_cores, trimtab, write_study
 
 import trimtab as trimtab_package
 from trimtab.domain.packet import STAGES
@@ -21,19 +20,10 @@ from trimtab.store.packet import Packet, load_record, verify
 
 pytestmark = pytest.mark.slow
 
-MISSING_CORES = {0, 1} - os.sched_getaffinity(0)
-
-
-def trimtab(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "trimtab", *map(str, arguments)], capture_output=True, text=True, timeout=300
-    )
-
 
 @pytest.fixture(autouse=True)
 def _two_cores() -> None:
-    if MISSING_CORES:
-        pytest.skip("needs cores 0 and 1")
+    need_two_cores()
 
 
 @pytest.fixture(scope="module")
