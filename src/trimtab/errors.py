@@ -7,6 +7,8 @@ so that a script can tell a typing mistake from a broken trace.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 class TrimtabError(Exception):
     """A fault that the user can understand and act on.
@@ -95,3 +97,11 @@ class DocumentError(TrimtabError):
     """An owner's document says something else than the packet, or is missing."""
 
     exit_code = 12
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """``did you mean `queue` or `queued`?``: up to three known words near ``word``; empty where none is near."""
+    from difflib import get_close_matches  # not at start-up: only a mistake needs it
+
+    close = get_close_matches(word, list(known), n=3)
+    return f"did you mean {' or '.join(f'`{name}`' for name in close)}?" if close else ""

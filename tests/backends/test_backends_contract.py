@@ -215,7 +215,7 @@ def test_an_unknown_option_is_a_failure_with_a_suggestion(name, made, models) ->
     failure = made[name].compile(models["line"], whole, CompileOptions(extra={known[:-1]: "1"}))
     assert isinstance(failure, CompileFailure)
     assert (failure.entry, failure.kind) == ("dynamic-entry", "unknown-option")
-    assert f"did you mean {known!r}" in failure.message
+    assert f"did you mean `{known}`" in failure.message
 
 
 @every()
@@ -249,11 +249,11 @@ def changed(model: ModelFile, **parts: object) -> ModelFile:
 @pytest.mark.parametrize(
     ("parts", "what", "fix"),
     [
-        ({"inputs": (InputSpec(name="xx", shape=("batch", 2, "width")),)}, "no input 'xx'", "did you mean 'x'?"),
+        ({"inputs": (InputSpec(name="xx", shape=("batch", 2, "width")),)}, "no input 'xx'", "did you mean `x`?"),
         ({"inputs": (InputSpec(name="x", shape=("batch", 3, "width")),)}, "fixes axis 1 of input 'x' at 2", "write 2"),
         ({"inputs": (InputSpec(name="x", shape=("batch", "width")),)}, "has rank 3", "[open, 2, open]"),
         ({"inputs": (InputSpec(name="x", shape=("batch", 2, "width"), dtype="i64"),)}, "is f32", 'dtype = "f32"'),
-        ({"outputs": (OutputSpec(name="yy"),)}, "no output 'yy'", "did you mean 'y'?"),
+        ({"outputs": (OutputSpec(name="yy"),)}, "no output 'yy'", "did you mean `y`?"),
     ],
 )
 @every(null=READS_NOTHING)

@@ -21,7 +21,7 @@ def test_a_misspelt_backend_is_answered_with_the_nearest() -> None:
     for ask in (backends.factory, backends.info):
         with pytest.raises(UsageError) as caught:
             ask("onnxruntim")
-        assert caught.value.fix == "did you mean 'onnxruntime'? known: iree, null, onnxruntime, openvino, torch"
+        assert caught.value.fix == "did you mean `onnxruntime`? known: iree, null, onnxruntime, openvino, torch"
 
 
 def test_a_private_module_is_no_backend() -> None:

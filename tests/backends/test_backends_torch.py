@@ -110,7 +110,7 @@ def test_a_function_in_an_installed_package(backend: Backend, tmp_path: Path, mo
             "the network returns 2 outputs, the study names 1: y",
             "name all of them",
         ),
-        (NET.replace("{returned}", "{'yy': a}"), "the network has no output 'y'", "did you mean 'yy'?"),
+        (NET.replace("{returned}", "{'yy': a}"), "the network has no output 'y'", "did you mean `yy`?"),
     ],
 )
 def test_a_function_that_breaks_its_contract_is_told_how_to_keep_it(

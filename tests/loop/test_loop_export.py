@@ -43,5 +43,5 @@ def test_the_run_that_the_verdict_rests_on_by_default(packet: Path, tmp_path: Pa
 def test_a_run_that_is_not_there_is_refused_with_the_nearest_name(packet: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError) as refused:
         export_run(packet, "held-out-tody-1", tmp_path / "run.json")
-    assert "did you mean 'held-out-today-1'?" in refused.value.fix
+    assert "did you mean `held-out-today-1`?" in refused.value.fix
     assert not (tmp_path / "run.json").exists()

@@ -45,7 +45,7 @@ def test_a_missing_file_names_its_neighbours(tmp_path: Path) -> None:
     with pytest.raises(ModelError) as caught:
         resolve_model(parse_study(STUDY), tmp_path)
     assert caught.value.what == "there is no model file net.onnx"
-    assert caught.value.fix == "near names: nett.onnx"
+    assert caught.value.fix == "did you mean `nett.onnx`?"
 
 
 def test_a_pinned_digest_must_hold(tmp_path: Path) -> None:
@@ -68,8 +68,8 @@ def test_a_package_ships_the_file_whose_path_ends_so(tmp_path: Path) -> None:
     ("path", "said", "fix"),
     [
         ("net.onnx", "2 files of 'netpack' end with net.onnx: netpack/a/net.onnx", "write more of the path"),
-        ("othre.onnx", "no file of the package 'netpack' ends with othre.onnx", "near names: other.onnx"),
-        ("t.onnx", "no file of the package 'netpack' ends with t.onnx", "near names: "),
+        ("othre.onnx", "no file of the package 'netpack' ends with othre.onnx", "did you mean `other.onnx`"),
+        ("t.onnx", "no file of the package 'netpack' ends with t.onnx", "did you mean `"),
     ],
 )
 def test_a_package_without_exactly_one_such_file(tmp_path: Path, path: str, said: str, fix: str) -> None:
@@ -105,4 +105,4 @@ def test_missing_calibration_inputs_name_their_neighbours(tmp_path: Path) -> Non
         resolve_model(parse_study(study_with(CALIBRATED)), tmp_path)
     assert caught.value.what == "there is no calibration file lines.npz"
     assert caught.value.where.endswith("lines.npz; model.calibration.bank")
-    assert caught.value.fix.startswith("near names: line.npz")
+    assert caught.value.fix.startswith("did you mean `line.npz`")

@@ -74,7 +74,7 @@ def test_a_missing_file_names_its_neighbours(tmp_path: Path) -> None:
         resolved('torch = "net.py:make"', tmp_path)
     assert caught.value.what == "there is no torch model file net.py"
     assert caught.value.where.endswith("net.py; model.torch")
-    assert caught.value.fix == "near names: nett.py"
+    assert caught.value.fix == "did you mean `nett.py`?"
 
 
 def test_a_pinned_digest_must_hold(tmp_path: Path) -> None:

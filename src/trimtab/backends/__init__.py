@@ -7,7 +7,6 @@ module is cheap: the runtime itself is imported when it is first used.
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import importlib.util
 import pkgutil
@@ -16,7 +15,7 @@ from types import ModuleType
 from typing import NamedTuple
 
 from trimtab.domain.ports import Backend, BackendFactory, BackendInfo
-from trimtab.errors import MissingTool, ModelError, UsageError
+from trimtab.errors import MissingTool, ModelError, UsageError, did_you_mean
 
 
 class Network(NamedTuple):
@@ -80,9 +79,8 @@ def _module(name: str) -> ModuleType:
     known = names()
     if name in known:
         return importlib.import_module(f"{__name__}.{name}")
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {near[0]!r}? " if near else ""
-    raise UsageError(f"there is no backend {name!r}", where="backend", fix=f"{hint}known: {', '.join(known)}")
+    fix = f"{did_you_mean(name, known)} known: {', '.join(known)}".strip()
+    raise UsageError(f"there is no backend {name!r}", where="backend", fix=fix)
 
 
 def _missing(module: ModuleType) -> list[str]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 
 from trimtab.domain.noun import EntryId
 from trimtab.domain.profile import CompileFailure, FailureKind
+from trimtab.errors import did_you_mean
 
 
 def failure(entry: EntryId, kind: FailureKind, message: str) -> CompileFailure:
@@ -16,9 +16,8 @@ def failure(entry: EntryId, kind: FailureKind, message: str) -> CompileFailure:
 
 def suggest(word: str, known: Mapping[str, object] | tuple[str, ...]) -> str:
     """ "did you mean ...; known: ..." for a word that is not in ``known``."""
-    near = difflib.get_close_matches(word, list(known), n=1)
     listed = f"known: {', '.join(known)}" if known else "there are none"
-    return f"did you mean {near[0]!r}? {listed}" if near else listed
+    return f"{did_you_mean(word, known)} {listed}".strip()
 
 
 def refuse_unknown(entry: EntryId, extra: Mapping[str, str], known: Mapping[str, object]) -> CompileFailure | None:

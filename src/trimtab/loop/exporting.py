@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from pathlib import Path
 
 import msgspec
 
-from trimtab.errors import UsageError
+from trimtab.errors import UsageError, did_you_mean
 from trimtab.report import perfetto
 from trimtab.store.packet import Packet, load_record, replace_file
 
@@ -44,7 +43,6 @@ def _chosen(known: list[str], run: str | None, folder: Path) -> str:
         judged = [name for name in known if name.startswith("held-out-")]
         return (judged or known)[-1]
     if run not in known:
-        near = difflib.get_close_matches(run, known, n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise UsageError(f"there is no run {run!r}", where=str(folder), fix=f"{hint}known: {', '.join(known)}")
+        fix = f"{did_you_mean(run, known)} known: {', '.join(known)}".strip()
+        raise UsageError(f"there is no run {run!r}", where=str(folder), fix=fix)
     return run

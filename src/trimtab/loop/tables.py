@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,7 +14,7 @@ from trimtab.domain.imported import NUMBERS, TEXTS, Imported, ReadReport
 from trimtab.domain.score import Diagnosis
 from trimtab.domain.spans import Spans
 from trimtab.domain.study import Sla
-from trimtab.errors import UsageError
+from trimtab.errors import UsageError, did_you_mean
 from trimtab.evidence.imported.diagnose import diagnose
 from trimtab.evidence.timeline.join import with_compiles
 from trimtab.readers.table import read_requests
@@ -132,17 +131,14 @@ def _facts(pairs: Sequence[str]) -> tuple[dict[str, float], dict[str, str]]:
             texts[name] = value
             continue
         if name not in NUMBERS and name not in _MORE:
-            raise UsageError(f"there is no fact {name!r}", where="--fact", fix=_near(name))
+            raise UsageError(f"there is no fact {name!r}", where="--fact", fix=_known(name))
         numbers[name] = _number("--fact", name, value, most=1.0 if name in _SHARES else None)
     return numbers, texts
 
 
-def _near(name: str) -> str:
-    known: Mapping[str, str] = NUMBERS | TEXTS | _MORE
-    close = get_close_matches(name, known, n=3, cutoff=0.5)
-    if close:
-        return f"did you mean {' or '.join(f'`{one}` ({known[one]})' for one in close)}?"
-    return f"known: {', '.join(known)}"
+def _known(name: str) -> str:
+    known = [*NUMBERS, *TEXTS, *_MORE]
+    return did_you_mean(name, known) or f"known: {', '.join(known)}"
 
 
 def _pair(text: str, option: str, example: str) -> tuple[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import gzip
 import hashlib
 import zlib
@@ -11,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from trimtab.errors import DataError
+from trimtab.errors import DataError, did_you_mean
 
 LONGEST_LINE = 4 << 20
 """Bytes. A longer line is not a row of a trace, and a small gzip file may hold one that fills the memory."""
@@ -40,10 +39,8 @@ def require_file(path: Path, key: str) -> None:
 def near(word: str, known: Iterable[str]) -> str:
     """A sentence that names what was probably meant."""
     names = list(known)
-    close = difflib.get_close_matches(word, names, n=3, cutoff=0.5)
-    if close:
-        return f"did you mean {' or '.join(f'`{name}`' for name in close)}?"
-    return f"found there: {', '.join(names[:20])}" if names else "check the path"
+    listed = f"found there: {', '.join(names[:20])}" if names else "check the path"
+    return did_you_mean(word, names) or listed
 
 
 @contextmanager

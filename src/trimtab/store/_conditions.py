@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from trimtab.domain.study import Condition, Study
-from trimtab.store._strict import Fault, Path, did_you_mean
+from trimtab.store._strict import Fault, Path, meant
 
 _AS_RECORDED, _HELD_OUT = "normal", "held-out"
 
@@ -23,7 +23,7 @@ def condition_faults(study: Study) -> Iterator[Fault]:
         known = (_AS_RECORDED, *kinds)
         if guard.condition not in known:
             text = f"there is no condition {guard.condition!r} in [[conditions]]"
-            yield Fault(("guards", position, "condition"), text, did_you_mean(guard.condition, known))
+            yield Fault(("guards", position, "condition"), text, meant(guard.condition, known))
         elif guard.condition != _AS_RECORDED and guard.slice != _HELD_OUT:
             text = f"under {guard.condition!r} a guard is decided on all held-out traffic, not on {guard.slice!r}"
             yield Fault(("guards", position, "slice"), text, "use held-out, or leave out the condition")

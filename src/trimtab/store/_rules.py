@@ -15,7 +15,7 @@ from trimtab.store._network import network_faults
 from trimtab.store._quality import quality_faults
 from trimtab.store._seconds import seconds
 from trimtab.store._signoff import signoff_faults
-from trimtab.store._strict import Fault, Path, did_you_mean
+from trimtab.store._strict import Fault, Path, meant
 from trimtab.store._write import is_safe
 
 BUILT_IN_SLICES = ("tune", "held-out")
@@ -69,7 +69,7 @@ def _model(study: Study) -> Iterator[Fault]:
         for axis, size in enumerate(spec.shape):
             path: Path = ("model", "inputs", position, "shape", axis)
             if isinstance(size, str) and size not in known:
-                yield Fault(path, f"there is no dim {size!r}", did_you_mean(size, known))
+                yield Fault(path, f"there is no dim {size!r}", meant(size, known))
             if isinstance(size, int) and size < 1:
                 yield Fault(path, f"a size is at least 1, got {size}", "write the size, or the name of a dim")
         if spec.shape.count(BATCH) > 1:
@@ -88,7 +88,7 @@ def _crops(study: Study) -> Iterator[Fault]:
         for place, crop in enumerate(output.crop):
             if crop.dim not in study.dims:
                 path = ("model", "outputs", position, "crop", place, "dim")
-                yield Fault(path, f"there is no dim {crop.dim!r}", did_you_mean(crop.dim, study.dims))
+                yield Fault(path, f"there is no dim {crop.dim!r}", meant(crop.dim, study.dims))
 
 
 def _dims(study: Study) -> Iterator[Fault]:
@@ -184,7 +184,7 @@ def _plan(study: Study, plan: Plan, path: Path) -> Iterator[Fault]:
         yield from _entry(study, entry, (*entries, position))
     if spec.fallback is not None and spec.fallback not in ids:
         text = f"there is no entry {spec.fallback!r}"
-        yield Fault((*path, "compile", "fallback"), text, did_you_mean(spec.fallback, ids))
+        yield Fault((*path, "compile", "fallback"), text, meant(spec.fallback, ids))
     yield from _serve(study, plan, (*path, "serve"))
 
 
@@ -281,7 +281,7 @@ def _guards(study: Study) -> Iterator[Fault]:
         path: Path = ("guards", position, "slice")
         stop = stops.get(guard.slice)
         if stop is None:
-            yield Fault(path, f"there is no slice {guard.slice!r}", did_you_mean(guard.slice, stops))
+            yield Fault(path, f"there is no slice {guard.slice!r}", meant(guard.slice, stops))
         elif stop <= study.workload.tune_share:
             text = f"slice {guard.slice!r} ends before the held-out traffic begins, so its guard can never be decided"
             yield Fault(path, text, "use held-out, or a slice that stops after workload.tune_share")
@@ -290,7 +290,7 @@ def _guards(study: Study) -> Iterator[Fault]:
 def _keys(found: Iterable[str], study: Study, path: Path) -> Iterator[Fault]:
     for name in found:
         if name not in study.dims:
-            yield Fault((*path, name), f"there is no dim {name!r}", did_you_mean(name, study.dims))
+            yield Fault((*path, name), f"there is no dim {name!r}", meant(name, study.dims))
 
 
 def _unique(names: Iterable[str], path: Path, text: str) -> Iterator[Fault]:

@@ -5,7 +5,6 @@ msgspec stops at the first fault and names it from the inside; an engineer who f
 
 from __future__ import annotations
 
-import difflib
 import functools
 import math
 import re
@@ -15,6 +14,8 @@ from collections.abc import Iterator
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
+
+from trimtab.errors import did_you_mean
 
 Path = tuple[str | int, ...]
 _AT = re.compile(r"^(?P<text>.*) - at (?:key in )?`\$(?P<path>.*)`$", re.DOTALL)
@@ -65,13 +66,10 @@ def dotted(path: Path) -> str:
     return text or "the top level"
 
 
-def did_you_mean(word: str, known: typing.Iterable[str]) -> str:
+def meant(word: str, known: typing.Iterable[str]) -> str:
     """``did you mean `time`?``, or the list of what is known, or nothing."""
     names = list(known)
-    close = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
-    if close:
-        return f"did you mean `{close[0]}`?"
-    return f"known here: {', '.join(names)}" if names else ""
+    return did_you_mean(word, names) or (f"known here: {', '.join(names)}" if names else "")
 
 
 def describe(value: Any) -> str:
@@ -114,16 +112,13 @@ def _from_msgspec(message: str, data: Any, kind: Any, path: Path) -> Fault:
         path = (*path, *(int(step["index"]) for step in _STEP.finditer(found["path"])))
     words, value = _words_of(kind), _reach(data, path)
     if words:
-        return Fault(path, f"expected one of {', '.join(words)}; got {describe(value)}", _closest(value, words))
+        return Fault(
+            path, f"expected one of {', '.join(words)}; got {describe(value)}", did_you_mean(str(value), words)
+        )
     expected = message.split(", got")[0].replace("`", "")
     for ours, theirs in _WORDS.items():
         expected = re.sub(rf"\b{ours}\b", theirs, expected)
     return Fault(path, f"{expected[:1].lower()}{expected[1:]}, got {describe(value)}")
-
-
-def _closest(data: Any, words: list[str]) -> str:
-    close = difflib.get_close_matches(str(data), words, n=1, cutoff=0.6)
-    return f"did you mean `{close[0]}`?" if close else ""
 
 
 def _reach(data: Any, path: Path) -> Any:

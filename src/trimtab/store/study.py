@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib.metadata
 import re
 import tomllib
@@ -13,7 +12,7 @@ import msgspec
 
 from trimtab.domain.ports import ModelFile
 from trimtab.domain.study import ModelSpec, Study
-from trimtab.errors import MissingTool, ModelError, StudyError
+from trimtab.errors import MissingTool, ModelError, StudyError, did_you_mean
 from trimtab.store._lines import line_of
 from trimtab.store._network import package_digest, torch_file, torch_name
 from trimtab.store._rules import rule_faults
@@ -127,8 +126,9 @@ def _as_pinned(found: str, where: str, key: str, pin: str) -> str:
 def _digest(path: Path, what: str, key: str) -> str:
     where = f"{path}; {key}"
     if not path.is_file():
-        near = _near(path.name, [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else [])
-        raise ModelError(f"there is no {what} file {path.name}", where=where, fix=near)
+        beside = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
+        fix = did_you_mean(path.name, beside) or "check the path"
+        raise ModelError(f"there is no {what} file {path.name}", where=where, fix=fix)
     try:
         return file_digest(path)
     except OSError as error:
@@ -158,13 +158,8 @@ def _packaged(package: str, ending: str) -> Path:
             where="model.path",
             fix="write more of the path",
         )
-    near = _near(wanted[-1], [path.name for path in paths])
+    near = did_you_mean(wanted[-1], [path.name for path in paths]) or "check the path"
     raise ModelError(f"no file of the package {package!r} ends with {ending}", where="model.path", fix=near)
-
-
-def _near(name: str, names: list[str]) -> str:
-    close = difflib.get_close_matches(name, names, n=3, cutoff=0.4)
-    return f"near names: {', '.join(close)}" if close else "check the path"
 
 
 def _refusal(found: list[Fault], text: str, where: str) -> StudyError:
