@@ -260,7 +260,7 @@ class Section(Noun, frozen=True, kw_only=True):
 
 class Page(Noun, frozen=True, kw_only=True):
     """The whole report. ``rail`` are the short facts under the list of sections; ``warnings`` come before everything
-    else."""
+    else. ``first`` names the first screen; ``kind`` says whose page this is, so that it replaces its like only."""
 
     title: str
     opening: Opening | None
@@ -268,3 +268,5 @@ class Page(Noun, frozen=True, kw_only=True):
     rail: tuple[str, ...]
     notice: str = ""
     warnings: tuple[str, ...] = ()
+    first: str = "Verdict"
+    kind: str = "report"

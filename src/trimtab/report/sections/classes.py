@@ -14,7 +14,11 @@ def blocks(book: Book) -> tuple[Block, ...]:
     series = book.series("attribute.classes", "classify.classes")
     if series is None:
         return ()
-    rows = list(each(series))
+    return of(list(each(series)), series.note)
+
+
+def of(rows: list[Values], failures: str) -> tuple[Block, ...]:
+    """The classes in ``rows``, of the columns of ``attribute.classes``, behind the sentence on what failed."""
     to = scale([real(row.get(key)) for row in rows for key in ("share", "lo", "hi")])
     columns = (
         Column(label="Class"),
@@ -26,7 +30,7 @@ def blocks(book: Book) -> tuple[Block, ...]:
     made = tuple(_row(row, to, strong=at == 0) for at, row in enumerate(rows))
     out = list(dict.fromkeys(str(row["ruled_out"]) for row in rows if row.get("ruled_out")))
     told: tuple[Block, ...] = (Prose(paragraphs=(("Ruled out:", words.ended("; ".join(out))),)),) if out else ()
-    failed: tuple[Block, ...] = (Prose(paragraphs=(("", words.ended(series.note)),)),) if series.note else ()
+    failed: tuple[Block, ...] = (Prose(paragraphs=(("", words.ended(failures)),)),) if failures else ()
     return (*failed, Grid(columns=columns, rows=made, title="Classification"), *told)
 
 

@@ -115,13 +115,8 @@ def reproduce(book: Book) -> Section | None:
 
 def figures(book: Book) -> Section | None:
     """Every stored figure: interval, samples, scope and artifact."""
-    folds = []
-    for stage in STAGES:
-        found = book.found(stage)
-        if found is not None and found.figures:
-            rows = tuple(_figure(item) for item in found.figures)
-            said = f"{words.opened(stage)}: {words.many(len(rows), 'figure')}"
-            folds.append(Fold(summary=said, grid=Grid(columns=FIGURE_COLUMNS, rows=rows)))
+    found = {stage: book.found(stage) for stage in STAGES}
+    folds = [fold(stage, one.figures) for stage, one in found.items() if one is not None and one.figures]
     if not folds:
         return None
     return Section(
@@ -132,6 +127,13 @@ def figures(book: Book) -> Section | None:
         blocks=tuple(folds),
         source="",
     )
+
+
+def fold(stage: str, items: tuple[Figure, ...]) -> Fold:
+    """Figures of one stage, closed until asked for."""
+    rows = tuple(_figure(item) for item in items)
+    said = f"{words.opened(stage)}: {words.many(len(rows), 'figure')}"
+    return Fold(summary=said, grid=Grid(columns=FIGURE_COLUMNS, rows=rows))
 
 
 FIGURE_COLUMNS = (
