@@ -25,7 +25,7 @@ from faults.live import Bench  # noqa: E402
 from faults.material import DRIVER, WORKER, Material  # noqa: E402
 from trimtab.domain.envelope import Envelope, EnvelopeCheck  # noqa: E402
 from trimtab.evidence.latency import metric_value  # noqa: E402
-from trimtab.loop.context import backend_versions  # noqa: E402
+from trimtab.loop.machine import backend_versions  # noqa: E402
 from trimtab.runtime import probe  # noqa: E402
 from trimtab.store.codec import read_json  # noqa: E402
 

@@ -14,7 +14,7 @@ from typing import Annotated
 from cyclopts import App, CycloptsError, Parameter
 
 from trimtab import __version__
-from trimtab.cli import export, release, show
+from trimtab.cli import diagnosis, export, release, show
 from trimtab.errors import MachineError, TrimtabError, UsageError
 
 app = App(
@@ -55,12 +55,20 @@ class Options:
         Print the result as JSON on standard output; progress stays on standard error.
     fresh
         Forget finished stages of an earlier run in the same folder.
+    running
+        A packet that shipped a change of this study, which runs now: judge that change on the study's traffic, and keep
+        it, hold, or roll back. Nothing is searched. Default folder then: out/<study name>-running.
+    executor
+        Who compiles and replays: local, ray (a cluster on this machine, only for this run) or ray:ADDRESS (a cluster
+        that runs). docs/retune.md, "Several machines".
     """
 
     out: Path | None = None
     budget: str | None = None
     json: bool = False
     fresh: bool = False
+    running: Path | None = None
+    executor: str = "local"
 
 
 @app.command
@@ -77,10 +85,21 @@ def run(study: Path, *, options: Options = Options()) -> int:
 
 def _run_until(study: Path, stage: str, options: Options) -> int:
     from trimtab.cli.progress import progress
-    from trimtab.loop.loop import run_until
+    from trimtab.loop.loop import planned_s, run_until
+    from trimtab.store.study import load_study
 
-    with progress() as meter:
-        outcome = run_until(study, stage, out=options.out, budget=options.budget, fresh=options.fresh, progress=meter)
+    whole = planned_s(load_study(study), options.budget) if stage == "report" else None
+    with progress(whole) as meter:
+        outcome = run_until(
+            study,
+            stage,
+            out=options.out,
+            budget=options.budget,
+            fresh=options.fresh,
+            running=options.running,
+            executor=options.executor,
+            progress=meter,
+        )
     show.outcome(outcome, stage, as_json=options.json)
     return 0
 
@@ -111,6 +130,8 @@ def workload(
     *,
     column: Annotated[tuple[str, ...], Parameter(negative="")] = (),
     strict: bool = False,
+    report: Path | None = None,
+    force: bool = False,
     options: Options = Options(),
 ) -> int:
     """Read the traffic: arrivals, bursts, shapes, drift, streams. Of a study, or of any table of arrivals.
@@ -123,15 +144,32 @@ def workload(
         role=header of a table, such as start_ms=t or shape.width=w. May be repeated.
     strict
         Refuse rows of a table that cannot be used, instead of counting them.
+    report
+        Write what a table shows with charts as one HTML file, too, over an earlier one of this command only.
+    force
+        Write the report over any file.
     """
     if target.suffix == ".toml" or target.is_dir():
-        _refuse({"--column": column, "--strict": strict}, "a table of arrivals, not for a study")
+        mine = {"--column": column, "--strict": strict, "--report": report, "--force": force}
+        _refuse(mine, "a table of arrivals, not for a study")
         return _run_until(target, "workload", options)
-    _refuse({"--out": options.out, "--budget": options.budget, "--fresh": options.fresh}, "a study, not for a table")
+    given: dict[str, object] = {"--out": options.out, "--budget": options.budget, "--fresh": options.fresh}
+    given |= {"--running": options.running, "--executor": options.executor != "local"}
+    _refuse(given, "a study, not for a table")
     from trimtab.cli import arrivals
+    from trimtab.loop import pages
     from trimtab.loop.arrivals import describe_file
 
-    arrivals.show(describe_file(target, columns=column, strict=strict), as_json=options.json)
+    if report is None:
+        _refuse({"--force": force}, "--report")
+    else:
+        pages.require_free(report, "workload", (target,), force=force)
+    found = describe_file(target, columns=column, strict=strict)
+    if report is not None:
+        pages.write_traffic(report, found)
+    arrivals.show(found, as_json=options.json)
+    if report is not None and not options.json:
+        show.lines([f"report: {report}"])
     return 0
 
 
@@ -183,48 +221,6 @@ def init(model: Path, *, trace: Path, out: Path = Path("study.toml"), force: boo
 
 
 @app.command
-def diagnose(
-    file: Path,
-    *more: Path,
-    baseline: Path | None = None,
-    column: Annotated[tuple[str, ...], Parameter(negative="")] = (),
-    fact: Annotated[tuple[str, ...], Parameter(negative="")] = (),
-    sla: str | None = None,
-    strict: bool = False,
-    json: bool = False,
-) -> int:
-    """Name what files that you already have prove (requests, profiles, logs, reports), and what to measure next.
-
-    Parameters
-    ----------
-    file
-        A profile (PyTorch, ONNX Runtime, Chrome), a torch.compile trace or log, what a load tool or server wrote
-        (LoadGen, Triton, perf_analyzer, Model Analyzer, AIPerf, benchmark_app, trtexec); or a table of requests: CSV,
-        TSV, JSONL or Parquet, one row a request. Each also .gz. docs/diagnose-files.md lists them.
-    more
-        Further files; each gets an answer of its own. A compiler's log is joined to tables of requests on its clock.
-    baseline
-        A second table to compare it with: the version, plan or setting before.
-    column
-        role=header, for a column under another name, such as latency_ms=total. May be repeated.
-    fact
-        name=value, for what a table cannot hold, such as threads=16 or limit_mb=4096. May be repeated.
-    sla
-        What the tail must hold: p95=100ms, p99=1.5s or goodput=0.99@100ms.
-    strict
-        Refuse rows and values that cannot be used, instead of counting them.
-    json
-        Print the result as JSON.
-    """
-    from trimtab.cli import diagnosis
-    from trimtab.loop.files import diagnose_files
-
-    answers = diagnose_files((file, *more), baseline=baseline, columns=column, facts=fact, sla=sla, strict=strict)
-    diagnosis.show(answers, as_json=json)
-    return 0
-
-
-@app.command
 def backends(*, json: bool = False) -> int:
     """Every runtime that trimtab knows: what it can (+) and cannot (-) do on this machine, and why.
 
@@ -265,6 +261,7 @@ def schema() -> int:
     return 0
 
 
+diagnosis.register(app)
 release.register(app)
 export.register(app)
 

@@ -9,12 +9,16 @@ from trimtab.evidence import latency, precision
 from trimtab.evidence.analysis import Analysis, Circumstances, analyse
 from trimtab.evidence.score.adaptation import Adaptation
 from trimtab.evidence.score.batches import Yardstick
+from trimtab.evidence.score.measured import Measured
 from trimtab.loop import compiling, memory, quality, runs
 from trimtab.loop.context import TUNE, Context
 
 
-def analysis(ctx: Context, adaptation: Adaptation | str | None = None) -> Analysis:
-    """The analysis of the typical replay: the one whose primary metric is the median."""
+def analysis(
+    ctx: Context, adaptation: Adaptation | str | None = None, measured: Measured | str | None = None
+) -> Analysis:
+    """The analysis of the typical replay: the one whose primary metric is the median. ``adaptation``: what adapting would
+    win; ``measured``: what it won."""
     baseline, seeds, replayed = ctx.study.baseline, ctx.study.seeds, baseline_replays(ctx)
     typical = sorted(replayed, key=lambda trace: latency.metric_value(trace, ctx.study.sla))[len(replayed) // 2]
     tune = ctx.workload.take(ctx.slice(TUNE))
@@ -23,8 +27,8 @@ def analysis(ctx: Context, adaptation: Adaptation | str | None = None) -> Analys
         for number in range(ctx.schedule.replays)
     ]
     plans = (baseline, compiling.reference_plan(ctx)[0], *(move.plan for move in compiling.candidates(ctx).moves))
-    known = _circumstances(ctx, baseline, plans, quality.holds(ctx, baseline, "attribute"))
-    return analyse(typical, known, simulated=rehearsals, replayed=replayed, adaptation=adaptation)
+    known = _circumstances(ctx, typical, baseline, plans, quality.holds(ctx, baseline, "attribute"))
+    return analyse(typical, known, simulated=rehearsals, replayed=replayed, adaptation=adaptation, measured=measured)
 
 
 def stored(ctx: Context, run: str) -> Analysis:
@@ -41,21 +45,23 @@ def stored(ctx: Context, run: str) -> Analysis:
             where=str(ctx.packet.folder),
             fix="analyse a run whose plan compiled",
         )
-    return analyse(trace, _circumstances(ctx, plan, plans, None))
+    return analyse(trace, _circumstances(ctx, trace, plan, plans, None))
 
 
-def _circumstances(ctx: Context, plan: Plan, plans: tuple[Plan, ...], holds: bool | None) -> Circumstances:
+def _circumstances(
+    ctx: Context, trace: Trace, plan: Plan, plans: tuple[Plan, ...], holds: bool | None
+) -> Circumstances:
     """``plans``: all whose entries could have served; ``holds``: whether the plan's answers hold (None: not known)."""
     reference, entry = compiling.reference_plan(ctx)
     best = compiling.reference_set(ctx, plans)
-    envelope, checks = ctx.packet.read_envelope()
+    _, checks = ctx.packet.read_envelope()
     declared = ctx.study.quality.precision
     return Circumstances(
         plan=plan,
         yardstick=Yardstick(ctx.costs(plan), ctx.costs(reference), entry, best),
         sla=ctx.study.sla,
         seed=ctx.study.seeds.bootstrap,
-        envelope=envelope,
+        envelope=ctx.envelope_of(trace.run.envelope_sha256),
         memory=memory.limit(ctx),
         checks=checks,
         declared=declared,

@@ -17,18 +17,19 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from trimtab import backends
 from trimtab.domain.figure import Series
 from trimtab.domain.noun import Dims, EntryId
 from trimtab.domain.plan import CompileSpec, Plan
 from trimtab.domain.study import Study
 from trimtab.errors import StudyError
 from trimtab.evidence.quality import refusal
-from trimtab.loop.context import Context, Renamed
+from trimtab.loop.context import Context
+from trimtab.loop.trial import Answering, Answers
+from trimtab.loop.watching import result_of
 from trimtab.mapping.route import Router
 from trimtab.retuning import arms
 from trimtab.runtime.grading import beside
-from trimtab.runtime.quality import Answered, Outputs, answers, graded, sample_members
+from trimtab.runtime.quality import Answered, Outputs, graded, sample_members
 from trimtab.runtime.verify import Infinities, signs
 from trimtab.runtime.wire import Member
 from trimtab.store.codec import digest, read_json, write_json
@@ -124,9 +125,20 @@ def _once(
 def _ask(
     ctx: Context, plan: Plan, asked: Sequence[Member], stage: str, known: Infinities, size: int = 1
 ) -> tuple[Answered, ...]:
-    factory = backends.factory(plan.compile.backend)
-    progress = Renamed(ctx.progress, stage, f"answers of {plan.id}")
-    return answers(plan, ctx.model, factory, ctx.payloads, asked, core(ctx), progress, known, size)
+    made = result_of(
+        ctx,
+        Answers(
+            stage=stage,
+            note=f"answers of {plan.id}",
+            plan=plan,
+            members=tuple(asked),
+            core=core(ctx),
+            infinities=known,
+            size=size,
+        ),
+    )
+    assert isinstance(made, Answering)
+    return made.answers
 
 
 def core(ctx: Context) -> int:

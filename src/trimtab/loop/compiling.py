@@ -6,22 +6,25 @@ later stage and come out the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from msgspec.structs import replace
 
 from trimtab import backends
+from trimtab.domain.envelope import Envelope
 from trimtab.domain.noun import Dims, EntryId
 from trimtab.domain.plan import Plan, ServePolicy
 from trimtab.evidence.score.reference import ReferenceSet
 from trimtab.loop import answers
-from trimtab.loop.context import TUNE, Context, Profiles, Renamed, profile_digest
+from trimtab.loop.context import TUNE, Context, profile_digest
+from trimtab.loop.executor import Group
 from trimtab.loop.runs import simulated
+from trimtab.loop.trial import Profile, Profiled, Result, Trial
+from trimtab.loop.watching import Watched
 from trimtab.mapping.cost import CostModel
 from trimtab.retuning import moves
 from trimtab.runtime.grid import grid, newcomers
-from trimtab.runtime.profile import profile_plan
 from trimtab.store.codec import digest
 from trimtab.store.packet import is_done, mark_done
 
@@ -30,34 +33,58 @@ NEWCOMERS = 400
 """How many new shapes of traffic a profile runs once each, at most, to know what first runs cost in service."""
 
 
-def profile(ctx: Context, plan: Plan) -> None:
-    """Make sure that plan and profile are in the packet; plans that compile alike share the first one's profile."""
-    ctx.keep(ctx.packet.write_plan(plan))
-    key = profile_digest(plan)
-    if ctx.profile_owners.setdefault(key, plan.id) != plan.id:
-        return
-    path = ctx.packet.path("profiles", f"{plan.id}.json")
-    checkpoint, inputs = f"profile-{plan.id}", {"compile": key, "model": ctx.fed, **_conditions(ctx)}
-    if not is_done(ctx.packet.folder, checkpoint, inputs):
-        ctx.packet.write_profiles(plan.id, _measure(ctx, plan))
-        mark_done(ctx.packet.folder, checkpoint, inputs, [path])
-    ctx.keep(path)
+def profile(ctx: Context, plans: Sequence[Plan]) -> None:
+    """Make sure that plans and profiles are in the packet; plans that compile alike share the first one's profile."""
+    wanted: dict[str, dict[str, str]] = {}
+    trials = []
+    for plan in plans:
+        ctx.keep(ctx.packet.write_plan(plan))
+        key = profile_digest(plan)
+        if plan.id in wanted or ctx.profile_owners.setdefault(key, plan.id) != plan.id:
+            continue
+        inputs = {"compile": key, "model": ctx.fed, **_conditions(ctx)}
+        if is_done(ctx.packet.folder, _checkpoint(plan.id), inputs):
+            ctx.keep(ctx.packet.path("profiles", f"{plan.id}.json"))
+            ctx.keep(ctx.machine_file(ctx.packet.profiled_on(plan.id)))
+            continue
+        wanted[plan.id] = inputs
+        trials.append(_trial(ctx, plan))
+    ctx.executor.perform(ctx.material, [Group((trial,)) for trial in trials], _Keeper(ctx, wanted))
 
 
-def _measure(ctx: Context, plan: Plan) -> Profiles:
+class _Keeper(Watched):
+    """Puts each profile into the packet as soon as it is there."""
+
+    def __init__(self, ctx: Context, inputs: dict[str, dict[str, str]]) -> None:
+        super().__init__(ctx.progress)
+        self._ctx, self._inputs = ctx, inputs
+
+    def made(self, trial: Trial, result: Result, envelope: Envelope) -> None:
+        assert isinstance(trial, Profile)
+        assert isinstance(result, Profiled)
+        ctx, plan = self._ctx, trial.plan.id
+        made = (*result.profiles, *result.failures)
+        files = (ctx.packet.write_profiles(plan, made, digest(envelope)), *ctx.machine_files(envelope))
+        mark_done(ctx.packet.folder, _checkpoint(plan), self._inputs[plan], files)
+        ctx.keep(files)
+
+
+def _checkpoint(plan: str) -> str:
+    return f"profile-{plan}"
+
+
+def _trial(ctx: Context, plan: Plan) -> Profile:
     budget, traffic = ctx.study.budget, ctx.workload.take(ctx.slice(TUNE))
     points = grid(traffic, plan, budget.profile_points)
-    return profile_plan(
-        plan,
-        ctx.model,
-        backends.factory(plan.compile.backend),
-        ctx.payloads,
-        points,
-        budget.profile_repeats,
-        ctx.worker_cores(plan)[0],
+    return Profile(
+        stage="compile",
+        note=f"profiling {plan.id}",
+        plan=plan,
+        points=points,
         newcomers=newcomers(traffic, plan, points, NEWCOMERS),
+        repeats=budget.profile_repeats,
+        core=ctx.worker_cores(plan)[0],
         infinities=answers.infinities(ctx, "compile"),
-        progress=Renamed(ctx.progress, "compile", f"profiling {plan.id}"),
     )
 
 
@@ -82,9 +109,9 @@ def reference_plan(ctx: Context) -> tuple[Plan, EntryId]:
 
 
 def candidates(ctx: Context) -> moves.Options:
-    """Every move that the study allows, "no change" first; worked out once in a run."""
+    """Every move that the study allows, "no change" first, worked out once in a run; of what runs already only that."""
     if ctx.options is None:
-        ctx.options = _enumerate(ctx)
+        ctx.options = _enumerate(ctx) if ctx.shipped is None else moves.Options((ctx.shipped.move,), ())
     return ctx.options
 
 

@@ -18,10 +18,10 @@ from trimtab.domain.trace import Trace
 from trimtab.domain.workload import Slice, Workload
 from trimtab.loop import rounds, runs
 from trimtab.loop.context import Context
-from trimtab.loop.runs import AS_RECORDED, Setting
+from trimtab.loop.runs import AS_RECORDED, Comparison, Setting
+from trimtab.loop.trial import Neighbour
 from trimtab.readers.traffic import read_workload
 from trimtab.retuning import arms
-from trimtab.runtime.neighbour import neighbours
 from trimtab.store.codec import workload_digest
 
 FEWEST_REQUESTS = 200
@@ -41,17 +41,17 @@ class Applied(NamedTuple):
 
 def replays(ctx: Context, plans: list[Plan]) -> Iterator[tuple[str, dict[str, list[Trace]]]]:
     """The plans in turn under every condition of the study that can be applied here: its name, and the runs by plan."""
-    for condition in ctx.study.conditions:
-        applied = apply(ctx, condition)
-        if applied.refusal:
-            continue
-        label = condition.kind.replace(" ", "-").lower()
-        served = [applied.plan(plan) for plan in plans]
-        times, setting = rounds.of(ctx, condition.kind), applied.setting
-        yield (
-            condition.kind,
-            runs.in_turn(ctx, served, applied.part, times, label=label, stage="validate", setting=setting),
-        )
+    applied = {condition.kind: apply(ctx, condition) for condition in ctx.study.conditions}
+    can = {kind: how for kind, how in applied.items() if not how.refusal}
+    comparisons = [
+        Comparison([how.plan(plan) for plan in plans], how.part, rounds.of(ctx, kind), _label(kind), how.setting)
+        for kind, how in can.items()
+    ]
+    yield from zip(can, runs.compared(ctx, comparisons, "validate"), strict=True)
+
+
+def _label(kind: ConditionKind) -> str:
+    return kind.replace(" ", "-").lower()
 
 
 def refused(ctx: Context) -> dict[str, str]:
@@ -88,14 +88,14 @@ def _one_core_less(ctx: Context, condition: Condition) -> Applied:
 
 def _cpu_neighbour(ctx: Context, condition: Condition) -> Applied:
     core = ctx.worker_cores(ctx.study.baseline)[0]
-    setting = Setting(f"a process computes on core {core}", around=lambda: neighbours("spin", core, "0"))
+    setting = Setting(f"a process computes on core {core}", neighbour=Neighbour("spin", core, "0"))
     return Applied(ctx.slice(arms.HELD_OUT), setting)
 
 
 def _memory_neighbour(ctx: Context, condition: Condition) -> Applied:
     core = ctx.driver_core
     name = f"a process streams through memory on core {core} while nobody wants it"
-    return Applied(ctx.slice(arms.HELD_OUT), Setting(name, around=lambda: neighbours("stream", core, "idle")))
+    return Applied(ctx.slice(arms.HELD_OUT), Setting(name, neighbour=Neighbour("stream", core, "idle")))
 
 
 def _cold_start(ctx: Context, condition: Condition) -> Applied:

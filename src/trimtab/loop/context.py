@@ -5,29 +5,38 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from trimtab import backends
+from trimtab.domain.envelope import Envelope
 from trimtab.domain.noun import EntryId
 from trimtab.domain.plan import Entry, Plan
-from trimtab.domain.ports import ModelFile, Payloads, Progress
+from trimtab.domain.ports import ModelFile, Progress
 from trimtab.domain.profile import CompileFailure, CompileProfile
 from trimtab.domain.study import Study
 from trimtab.domain.workload import Slice, Workload
 from trimtab.errors import StudyError
-from trimtab.loop.schedule import Schedule, plan_time
+from trimtab.loop.executor import Executor, Material
+from trimtab.loop.local import Local
+from trimtab.loop.machine import backend_versions
+from trimtab.loop.schedule import Schedule, plan_time, profiling_s
+from trimtab.loop.shipped import Shipped
 from trimtab.mapping.cost import CostModel
-from trimtab.readers.payload import payloads_of
 from trimtab.retuning.moves import Options
+from trimtab.retuning.rollback import Rehearsal
 from trimtab.runtime.quality import Answered
 from trimtab.runtime.wire import Member
+from trimtab.store.checkpoint import PROGRESS
 from trimtab.store.codec import digest, workload_digest
 from trimtab.store.packet import Packet
 from trimtab.store.study import resolve_model
 
 Profiles = tuple[CompileProfile | CompileFailure, ...]
 TUNE = "tune"
+NETWORKS = f"{PROGRESS}/networks"
 
 
 @dataclass
@@ -39,10 +48,13 @@ class Context:
     packet: Packet
     budget_s: float
     progress: Progress
+    executor: Executor = field(default_factory=Local)
     written: list[Path] = field(default_factory=list)
     started: float = field(default_factory=time.monotonic)
+    shipped: Shipped | None = None  # the change that runs already and is judged; None = one is looked for
     options: Options | None = None  # the moves that this study allows, listed once
     answered: dict[tuple[str, Member], Answered] = field(default_factory=dict)  # by digest of a compile half
+    rehearsed: dict[str, Rehearsal | str] = field(default_factory=dict)  # by plan
     _costs: dict[str, CostModel] = field(default_factory=dict)
 
     def keep(self, paths: Path | Iterable[Path]) -> None:
@@ -58,7 +70,8 @@ class Context:
 
     @cached_property
     def model(self) -> ModelFile:
-        return resolve_model(self.study, self.folder)
+        """The network. What is made from it is kept for later workers, with the packet's progress: it is no evidence."""
+        return replace(resolve_model(self.study, self.folder), kept=str((self.packet.folder / NETWORKS).resolve()))
 
     @cached_property
     def fed(self) -> str:
@@ -68,23 +81,26 @@ class Context:
         return digest((*files, study.model, study.dims, study.workload.payload, study.seeds.payload))
 
     @cached_property
-    def payloads(self) -> Payloads:
-        return payloads_of(self.study, self.folder)
+    def material(self) -> Material:
+        """What trials are made from."""
+        return Material(self.study, self.folder, self.model, self.packet.read_envelope()[0])
+
+    @property
+    def runtimes(self) -> tuple[str, ...]:
+        """Every runtime that the study can use."""
+        return runtimes_of(self.study)
 
     @cached_property
     def versions(self) -> dict[str, str]:
-        """Versions of every runtime that the study can use: the same for all of its runs."""
-        plans = (self.study.baseline, *self.study.candidates)
-        return backend_versions([*(plan.compile.backend for plan in plans), *self.study.space.backends])
+        """Their versions: the same for all of its runs."""
+        return backend_versions(self.runtimes)
 
     @cached_property
     def schedule(self) -> Schedule:
-        space = self.study.space
-        kinds = (space.buckets, space.entries, space.batches, space.backends, space.optimisations, space.precisions)
-        tried = sum(len(each) for each in kinds) + space.precisions.count("int8")  # int8 is made in two ways
-        count = 3 + tried + len(self.study.candidates)  # the baseline, the reference, and the baseline unfused
-        budget = self.study.budget
-        return plan_time(self.budget_s, budget.replays, count, budget.replay_s, len(self.study.conditions))
+        study, budget = self.study, self.study.budget
+        profiling = profiling_s(self.study, cache(lambda name: backends.info(name).entry_s))
+        adapting = 2 * budget.replays if study.adapt.replay else 0
+        return plan_time(self.budget_s, budget.replays, profiling, budget.replay_s, len(study.conditions), adapting)
 
     @property
     def driver_core(self) -> int:
@@ -125,7 +141,21 @@ class Context:
 
     @cached_property
     def envelope_sha256(self) -> str:
+        """Digest of the envelope of the home machine."""
         return digest(self.packet.read_envelope()[0])
+
+    def envelope_of(self, sha256: str) -> Envelope:
+        """The envelope that made a run: the home machine's, or that of a machine beside it."""
+        return self.packet.read_machine(sha256) if self.machine_file(sha256) else self.packet.read_envelope()[0]
+
+    def machine_file(self, sha256: str) -> tuple[Path, ...]:
+        """Where the packet keeps that envelope, if it is of a machine beside the home one."""
+        path = self.packet.machine_path(sha256) if sha256 else None
+        return (path,) if path is not None and path.is_file() else ()
+
+    def machine_files(self, envelope: Envelope) -> tuple[Path, ...]:
+        """The same for a machine that has just made something: it is kept."""
+        return () if digest(envelope) == self.envelope_sha256 else (self.packet.write_machine(envelope),)
 
     @cached_property
     def profile_owners(self) -> dict[str, str]:
@@ -181,9 +211,9 @@ def profile_digest(plan: Plan) -> str:
     return digest((plan.compile, plan.serve.threads, plan.serve.batch.max_size))
 
 
-def backend_versions(names: Iterable[str]) -> dict[str, str]:
-    """Versions of the runtimes ``names``."""
-    found: dict[str, str] = {}
-    for name in dict.fromkeys(names):
-        found |= backends.info(name).versions
-    return found
+def runtimes_of(study: Study) -> tuple[str, ...]:
+    """Every runtime that ``study`` can use, by name: none where a server runs what it has."""
+    if study.workload.target:
+        return ()
+    plans = (study.baseline, *study.candidates)
+    return tuple(dict.fromkeys((*(plan.compile.backend for plan in plans), *study.space.backends)))

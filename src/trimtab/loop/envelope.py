@@ -10,8 +10,9 @@ from trimtab.domain.figure import Figure, Finding, Findings, Series
 ARTIFACT = "envelope.json"
 
 
-def findings(envelope: Envelope, checks: Sequence[EnvelopeCheck]) -> Findings:
-    """One sentence for each assumption that does not hold or cannot be checked; the reference pace as figures."""
+def findings(envelope: Envelope, checks: Sequence[EnvelopeCheck], machines: Sequence[str] = ()) -> Findings:
+    """One sentence for each assumption that does not hold or cannot be checked; ``machines``: what is to be known where
+    there are several; the reference pace as figures."""
     broken = [check for check in checks if check.status == "differs"]
     unknown = [check for check in checks if check.status == "unknown"]
     said = [
@@ -22,6 +23,7 @@ def findings(envelope: Envelope, checks: Sequence[EnvelopeCheck]) -> Findings:
         Finding(text=f"{check.name}: this machine does not say, so it is not checked.", owner="observability")
         for check in unknown
     ]
+    said += [Finding(text=text, owner="observability") for text in machines]
     figures = [
         Figure(id=f"plan.pace.{pace.core}.{kind}", value=ns / 1e3, unit="us", samples=pace.runs, scope="this machine",
                artifact=ARTIFACT, note="p10 of quiet runs")

@@ -6,7 +6,6 @@ and the packet anew.
 
 from __future__ import annotations
 
-import platform
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -29,7 +28,9 @@ _ALWAYS = ("proposal.json", "verdict.json", "report.html", *MANIFESTS.values())
 def first(ctx: Context) -> str:
     """Digest of what every stage depends on."""
     measured = replace(ctx.study, owners={}, signoff=SignOff())
-    return digest((measured, ctx.budget_s, __version__, ctx.versions, platform.uname(), input_files(ctx)))
+    shipped = () if ctx.shipped is None else (ctx.shipped.manifest,)
+    machine = (ctx.versions, ctx.executor.identity())
+    return digest((measured, ctx.budget_s, __version__, *machine, input_files(ctx), *shipped))
 
 
 def inputs_of(ctx: Context, stage: str, before: str) -> dict[str, str]:

@@ -14,16 +14,20 @@ from trimtab.domain.noun import Noun
 from trimtab.domain.packet import STAGES as ORDER
 from trimtab.domain.packet import Record
 from trimtab.domain.ports import Progress
-from trimtab.loop import freshness
+from trimtab.domain.study import Study
+from trimtab.loop import freshness, remote
 from trimtab.loop.context import Context
+from trimtab.loop.executor import LOCAL, chosen
 from trimtab.loop.folder import locked, refuse_foreign
+from trimtab.loop.recorded import same_network
 from trimtab.loop.reporting import checked_record, rewrite_report
+from trimtab.loop.running import load
 from trimtab.loop.stages import STAGES
 from trimtab.store.checkpoint import PROGRESS
 from trimtab.store.packet import Packet, file_digest, is_done, mark_done
 from trimtab.store.study import load_study, seconds
 
-__all__ = ["Outcome", "rewrite_report", "run_until"]
+__all__ = ["Outcome", "planned_s", "rewrite_report", "run_until"]
 
 
 class Outcome(Noun, frozen=True, kw_only=True):
@@ -43,27 +47,40 @@ def run_until(
     *,
     out: Path | None,
     budget: str | None,
+    running: Path | None = None,
     fresh: bool,
+    executor: str = LOCAL,
     progress: Progress,
 ) -> Outcome:
-    """Run every stage up to ``stage`` that is not finished. KeyboardInterrupt leaves everything measured in place."""
+    """Run every stage up to ``stage`` that is not finished. KeyboardInterrupt leaves everything measured in place.
+
+    ``running`` = the packet that shipped a change of this study, which runs now: that change is judged, none is sought.
+    ``executor`` = who makes the trials: ``local``, ``ray``, or ``ray:`` and the address of a cluster.
+    """
     study = load_study(study_path)
-    budget_s = seconds(budget or study.budget.time, "--budget" if budget else "budget.time")
-    folder = out or Path("out") / study.name
+    budget_s = planned_s(study, budget)
+    folder = out or Path("out") / (study.name if running is None else f"{study.name}-running")
     refuse_foreign(folder, study_path.resolve().parent)
+    shipped = None if running is None else load(running, study, folder)
     with locked(folder):
         if fresh:
             freshness.withdraw(folder, ORDER[0])
             _forget_all(folder)
-        ctx = Context(
-            study=study,
-            folder=study_path.parent,
-            packet=Packet(folder),
-            budget_s=budget_s,
-            progress=progress,
-        )
-        ctx.packet.write_study(study_path.read_bytes(), study)
-        ran, reused, aside = _run(ctx, ORDER[: ORDER.index(stage) + 1])
+        packet = Packet(folder)
+        with chosen(executor, study, packet.read_machines, progress) as maker:
+            ctx = Context(
+                study=study,
+                folder=study_path.parent,
+                packet=packet,
+                budget_s=budget_s,
+                progress=progress,
+                executor=maker,
+                shipped=shipped,
+            )
+            if running is not None:
+                same_network(running, ctx.model)
+            packet.write_study(study_path.read_bytes(), study)
+            ran, reused, aside = _run(ctx, ORDER[: ORDER.index(stage) + 1])
         return Outcome(
             folder=str(folder),
             ran=tuple(ran),
@@ -71,6 +88,11 @@ def run_until(
             record=checked_record(folder),
             set_aside=tuple(aside),
         )
+
+
+def planned_s(study: Study, budget: str | None) -> float:
+    """Seconds that the whole loop should take: ``budget`` if it is given, else the study's."""
+    return seconds(budget or study.budget.time, "--budget" if budget else "budget.time")
 
 
 def _run(ctx: Context, names: tuple[str, ...]) -> tuple[list[str], list[str], list[str]]:
@@ -95,7 +117,7 @@ def _run(ctx: Context, names: tuple[str, ...]) -> tuple[list[str], list[str], li
 
 def _run_stage(ctx: Context, name: str, inputs: dict[str, str]) -> None:
     ctx.written.clear()
-    found = STAGES[name](ctx)
+    found = (remote.STAGES if ctx.study.workload.target else STAGES)[name](ctx)
     if found is not None:
         ctx.keep(ctx.packet.write_findings(found))
     mark_done(ctx.packet.folder, name, inputs, dict.fromkeys(ctx.written))

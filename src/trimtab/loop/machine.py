@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from trimtab import backends
 from trimtab.domain.envelope import Envelope, EnvelopeCheck
 from trimtab.domain.ports import BackendInfo
-from trimtab.loop.context import backend_versions
 from trimtab.runtime import probe
 from trimtab.store.study import load_study
 
@@ -23,3 +23,11 @@ def probe_machine(study: Path | None) -> tuple[Envelope, tuple[EnvelopeCheck, ..
     if study is None:
         return envelope, ()
     return envelope, probe.check(load_study(study).envelope, envelope)
+
+
+def backend_versions(names: Iterable[str]) -> dict[str, str]:
+    """Versions of the runtimes ``names``."""
+    found: dict[str, str] = {}
+    for name in dict.fromkeys(names):
+        found |= backends.info(name).versions
+    return found

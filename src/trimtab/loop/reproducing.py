@@ -8,6 +8,7 @@ torch unpickles) runs only if the caller trusts it.
 from __future__ import annotations
 
 from pathlib import Path
+from statistics import median
 
 from trimtab import __version__
 from trimtab.domain.comparison import Reproduction
@@ -16,18 +17,20 @@ from trimtab.domain.plan import Plan
 from trimtab.domain.ports import Progress
 from trimtab.domain.study import Study
 from trimtab.domain.trace import Trace
-from trimtab.errors import ModelError, PacketError, UsageError
+from trimtab.errors import PacketError, UsageError
 from trimtab.loop import runs
 from trimtab.loop.comparing import replays_of, sealed_record
-from trimtab.loop.context import Context, backend_versions
+from trimtab.loop.context import Context
 from trimtab.loop.folder import locked, refuse_foreign
+from trimtab.loop.machine import backend_versions
+from trimtab.loop.recorded import same_network
 from trimtab.loop.schedule import START_S
-from trimtab.loop.stages import INPUTS
 from trimtab.retuning import moves
 from trimtab.retuning.comparable import differs, forbids, machine_differs, plan_forbids, versions_differ
 from trimtab.retuning.reproduce import overall, repeat, sentence
+from trimtab.retuning.size import utilisation
 from trimtab.runtime import probe
-from trimtab.store.codec import read_json, write_json
+from trimtab.store.codec import write_json
 from trimtab.store.packet import Packet, build_manifest, write_bytes
 from trimtab.store.study import load_study, seconds
 
@@ -55,6 +58,12 @@ def reproduce(
         raise PacketError(
             "study.json is not what study.toml says", where=str(packet), fix="do not run what this packet brings along"
         )
+    if record.study.workload.target:
+        raise UsageError(
+            "this packet drove a server, which is not in it",
+            where=record.study.workload.target,
+            fix="drive it again, and hold the packets against each other: trimtab compare OLD NEW --gate",
+        )
     plans = _plans(record)
     imports = imports_of(record.study, plans)
     if imports and not trust:
@@ -78,7 +87,7 @@ def reproduce(
         )
     with locked(folder):
         ctx = _prepared(packet, record, folder, inputs, budget, progress)
-        _check_inputs(packet, ctx)
+        same_network(packet, ctx.model)
         part = next(iter(then.values()))[0].run.slice
         now = runs.in_turn(ctx, plans, ctx.slice(part), _times(ctx, then, budget), label=LABEL, stage="reproduce")
         return _judged(record, folder, then, {name: tuple(traces) for name, traces in now.items()}, also, imports)
@@ -143,20 +152,6 @@ def _prepared(
     return ctx
 
 
-def _check_inputs(packet: Path, ctx: Context) -> None:
-    """The network must be the one that was measured: by the digest that was recorded, or that the study pins."""
-    if not (packet / INPUTS).exists() and ctx.study.model.sha256:
-        return  # resolving the network has held it against the pin
-    recorded = read_json(packet / INPUTS, dict[str, str])
-    for name, sha256 in (("model", ctx.model.sha256), ("torch", ctx.model.torch_sha256)):
-        if recorded.get(name, "") != sha256:
-            raise ModelError(
-                f"the {name} network here is not the one that the packet was measured with",
-                where=f"{ctx.model.path or ctx.model.torch}; {INPUTS}: {name}",
-                fix="get that revision, and name its folder with --inputs",
-            )
-
-
 def _times(ctx: Context, then: Arms, budget: str | None) -> int:
     """As many replays as then; with a budget as many as fit, one at least."""
     most = max(len(traces) for traces in then.values())
@@ -175,7 +170,8 @@ def _judged(
     def baseline(runs: Arms) -> tuple[Trace, ...]:
         return runs[study.baseline.id]
 
-    rows = repeat(arms[0], arms[1], study.sla, study.seeds.bootstrap)
+    busy = {name: median(utilisation(trace, trace.run.workers) for trace in traces) for name, traces in then.items()}
+    rows = repeat(arms[0], arms[1], study.sla, study.seeds.bootstrap, busy)
     found = Reproduction(
         outcome=overall(rows),
         sentence=sentence(rows),

@@ -1,32 +1,33 @@
 """Runs: one plan over one slice, replayed for real or simulated, and kept in the packet.
 
-A replay that finished is never repeated: its checkpoint holds the digests of what it depended on. One that was cut
-off (Ctrl-C, kill, a full disk) leaves its rows in the telemetry log; they become an incomplete trace of their own
-before the run starts again, so that nothing measured is lost.
+A replay that finished is never repeated: its checkpoint holds the digests of what it depended on.
+
+Runs that are compared are made by one machine. Where a comparison is continued, the machine that made its first runs
+makes the others; if it is not there any more, all of them are made again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 
 import msgspec
 
 from trimtab import backends
 from trimtab.domain.plan import Plan
+from trimtab.domain.ports import Controller
 from trimtab.domain.trace import RunInfo, Source, Trace
 from trimtab.domain.workload import Slice, Workload
 from trimtab.loop import answers
-from trimtab.loop.context import Context, Renamed
+from trimtab.loop.context import Context
+from trimtab.loop.executor import Group
+from trimtab.loop.keeping import Keeper
+from trimtab.loop.trial import Neighbour, Replay
 from trimtab.mapping.cost import ProfileService
 from trimtab.mapping.route import Router
-from trimtab.runtime.replay import ReplayRequest, replay
-from trimtab.serving.record import Recorder
 from trimtab.serving.simulate import simulate
 from trimtab.store.codec import digest, workload_digest
-from trimtab.store.packet import is_done, mark_done
-from trimtab.store.telemetry import TelemetrySink, recover
+from trimtab.store.packet import is_done
 
 FRESH = "fresh workers, the plan's warm list run, empty queue"
 COMPILES = "compile events"
@@ -35,74 +36,65 @@ HANG_S, COMPILING_S = 10.0, 300.0
 """How long one batch may take before it is a hang: where a runtime only computes, and where it may compile as well."""
 
 
-class Interrupted(KeyboardInterrupt):
-    """A replay was stopped by Ctrl-C; its trace so far is in the packet."""
-
-
 def _unchanged(load: Workload) -> Workload:
     return load
 
 
 class Setting(NamedTuple):
-    """What a run is made under: ``load`` changes the traffic of its slice, ``around`` the machine while it runs.
+    """What a run is made under: ``load`` changes the traffic of its slice, a ``neighbour`` the machine while it runs.
 
     ``name`` says all that it does, with every number: two settings of one name are the same.
     """
 
     name: str = ""
     load: Callable[[Workload], Workload] = _unchanged
-    around: Callable[[], AbstractContextManager[object]] = nullcontext
+    neighbour: Neighbour | None = None
 
 
 AS_RECORDED = Setting()
 
 
+class Wanted(NamedTuple):
+    """The run ``id``: ``plan`` on ``part`` under ``setting``; a ``controller`` may change the plan while it serves."""
+
+    id: str
+    plan: Plan
+    part: Slice
+    setting: Setting = AS_RECORDED
+    controller: Controller | None = None
+
+
+class Comparison(NamedTuple):
+    """Every plan ``times`` times on the same arrivals, in turn, each round in the other direction (A B B A). Runs are
+    named ``<label>-<plan>-<number>``."""
+
+    plans: Sequence[Plan]
+    part: Slice
+    times: int
+    label: str
+    setting: Setting = AS_RECORDED
+
+    def wanted(self) -> list[Wanted]:
+        """Its runs, in the order in which they are made."""
+        found = []
+        for number in range(1, self.times + 1):
+            order = self.plans if number % 2 else tuple(reversed(self.plans))
+            found += [Wanted(f"{self.label}-{plan.id}-{number}", plan, self.part, self.setting) for plan in order]
+        return found
+
+
 def replayed(
-    ctx: Context, plan: Plan, part: Slice, run_id: str, *, stage: str, setting: Setting = AS_RECORDED
+    ctx: Context,
+    plan: Plan,
+    part: Slice,
+    run_id: str,
+    *,
+    stage: str,
+    setting: Setting = AS_RECORDED,
+    controller: Controller | None = None,
 ) -> Trace:
     """The measured run ``run_id`` of ``plan`` on ``part``: from the packet if it is there, else replayed now."""
-    inputs = _inputs(ctx, plan, part, stage, setting)
-    checkpoint = f"run-{run_id}"
-    if is_done(ctx.packet.folder, checkpoint, inputs):
-        ctx.keep(sorted(ctx.packet.trace_folder(run_id).iterdir()))
-        return ctx.packet.read_trace(run_id)
-    workload = setting.load(ctx.workload.take(part))
-    run = _under(info(ctx, plan, part.name, run_id, "measured", 0), workload, setting)
-    _salvage(ctx, plan, workload, run)
-    with TelemetrySink(ctx.packet.telemetry_path(run_id)) as log, setting.around():
-        trace = replay(
-            ReplayRequest(
-                workload=workload,
-                plan=plan,
-                model=ctx.model,
-                backend=backends.factory(plan.compile.backend),
-                payloads=ctx.payloads,
-                router=Router(plan.compile),
-                predictor=ctx.costs(plan),
-                cores=ctx.worker_cores(plan),
-                driver_core=ctx.driver_core,
-                run=run,
-                hang_s=hang_s(plan.compile.backend),
-                infinities=answers.infinities(ctx, stage),
-                sink=lambda table, rows: log.extend([(table, *row) for row in rows]),
-            ),
-            Renamed(ctx.progress, stage, run_id),
-        )
-    if not trace.run.complete:
-        ctx.packet.write_trace(_renamed(trace, _cut_id(ctx, run_id)))
-        ctx.packet.telemetry_path(run_id).unlink(missing_ok=True)
-        raise Interrupted
-    files = ctx.packet.write_trace(trace)
-    mark_done(ctx.packet.folder, checkpoint, inputs, files)
-    ctx.packet.telemetry_path(run_id).unlink(missing_ok=True)
-    ctx.keep(files)
-    return trace
-
-
-def hang_s(backend: str) -> float:
-    """Seconds after which a batch of ``backend`` hangs."""
-    compiles = any(ability.name == COMPILES and ability.ok for ability in backends.info(backend).abilities)
-    return COMPILING_S if compiles else HANG_S
+    return _traces(ctx, [[Wanted(run_id, plan, part, setting, controller)]], stage)[run_id]
 
 
 def in_turn(
@@ -115,22 +107,35 @@ def in_turn(
     stage: str,
     setting: Setting = AS_RECORDED,
 ) -> dict[str, list[Trace]]:
-    """Every plan ``times`` times on the same arrivals, in turn, each round in the other direction (A B B A). Runs are
-    named ``<label>-<plan>-<number>``."""
-    found: dict[str, list[Trace]] = {plan.id: [] for plan in plans}
-    for number in range(1, times + 1):
-        order = plans if number % 2 else tuple(reversed(plans))
-        for plan in order:
-            run_id = f"{label}-{plan.id}-{number}"
-            found[plan.id].append(replayed(ctx, plan, part, run_id, stage=stage, setting=setting))
+    """The runs of one comparison, by plan."""
+    return compared(ctx, [Comparison(plans, part, times, label, setting)], stage)[0]
+
+
+def compared(ctx: Context, comparisons: Sequence[Comparison], stage: str) -> list[dict[str, list[Trace]]]:
+    """The runs of several comparisons, which have nothing to do with each other."""
+    wanted = [comparison.wanted() for comparison in comparisons]
+    traces = _traces(ctx, wanted, stage)
+    found: list[dict[str, list[Trace]]] = []
+    for comparison, runs in zip(comparisons, wanted, strict=True):
+        by_plan: dict[str, list[Trace]] = {plan.id: [] for plan in comparison.plans}
+        for one in runs:
+            by_plan[one.plan.id].append(traces[one.id])
+        found.append(by_plan)
     return found
+
+
+def hang_s(backend: str) -> float:
+    """Seconds after which a batch of ``backend`` hangs."""
+    compiles = any(ability.name == COMPILES and ability.ok for ability in backends.info(backend).abilities)
+    return COMPILING_S if compiles else HANG_S
 
 
 def simulated(ctx: Context, plan: Plan, workload: Workload, part: str, run_id: str, seed: int) -> Trace:
     """``plan`` under the virtual clock, service times drawn from its profile with ``seed``."""
     costs = ctx.costs(plan)
     run = info(ctx, plan, part, run_id, "simulated", seed)
-    return simulate(workload, plan, Router(plan.compile), costs, ProfileService(costs, seed), run)
+    service = ProfileService(costs, seed)
+    return simulate(workload, plan, Router(plan.compile), costs, service, run, handling=service.handling)
 
 
 def info(ctx: Context, plan: Plan, part: str, run_id: str, source: Source, seed: int) -> RunInfo:
@@ -160,45 +165,73 @@ def _under(run: RunInfo, workload: Workload, setting: Setting) -> RunInfo:
     return msgspec.structs.replace(run, workload_sha256=workload_digest(workload), start_state=state)
 
 
-def _inputs(ctx: Context, plan: Plan, part: Slice, stage: str, setting: Setting) -> dict[str, str]:
+# --- replays, those of one comparison on one machine -------------------------------------------------------------
+
+
+def _traces(ctx: Context, comparisons: Sequence[Sequence[Wanted]], stage: str) -> dict[str, Trace]:
+    """Every run of ``comparisons`` by its id; what is not in the packet is made now."""
+    wanted = {one.id: one for runs in comparisons for one in runs}
+    groups = [_lacking(ctx, runs, stage) for runs in comparisons]
+    controllers = {one.id: one.controller for one in wanted.values()}
+    keeper = Keeper(ctx, lambda run, envelope: _inputs(ctx, wanted[run], stage, envelope), controllers)
+    try:
+        ctx.executor.perform(ctx.material, [group for group in groups if group.trials], keeper)
+    finally:
+        keeper.close()
+    return {id: keeper.traces.get(id) or _stored(ctx, id) for id in wanted}  # noqa: A001 - the word of the noun
+
+
+def _lacking(ctx: Context, runs: Sequence[Wanted], stage: str) -> Group:
+    """Those of a comparison that are not finished, bound to the machine that made the others."""
+    envelope = next(filter(None, (_made_on(ctx, one.id) for one in runs)), "")
+    missing = [one for one in runs if not envelope or not _is_done(ctx, one, stage, envelope)]
+    bound = envelope if len(missing) < len(runs) else ""
+    return Group(tuple(_trial(ctx, one, stage) for one in missing), bound)
+
+
+def _made_on(ctx: Context, run_id: str) -> str:
+    """The digest of the envelope that made a stored run, if its machine is one of ours; else empty."""
+    run = ctx.packet.read_run(run_id)
+    if run is None:
+        return ""
+    made_on = run.envelope_sha256
+    return made_on if made_on == ctx.envelope_sha256 or ctx.executor.lends(made_on) else ""
+
+
+def _is_done(ctx: Context, one: Wanted, stage: str, envelope: str) -> bool:
+    return is_done(ctx.packet.folder, f"run-{one.id}", _inputs(ctx, one, stage, envelope))
+
+
+def _inputs(ctx: Context, one: Wanted, stage: str, envelope: str) -> dict[str, str]:
     return {
-        "plan": digest(plan),
-        "slice": digest(part),
-        "setting": setting.name,
+        "plan": digest(one.plan),
+        "slice": digest(one.part),
+        "setting": one.setting.name,
         "workload": ctx.workload_sha256,
-        "envelope": ctx.envelope_sha256,
+        "envelope": envelope,
         "model": ctx.fed,
-        "profile": digest(ctx.profiles(plan)),
+        "profile": digest(ctx.profiles(one.plan)),
         "infinities": digest(answers.infinities(ctx, stage)),
     }
 
 
-# --- telemetry that outlives the process ---------------------------------------------------------------------------
+def _trial(ctx: Context, one: Wanted, stage: str) -> Replay:
+    workload = one.setting.load(ctx.workload.take(one.part))
+    return Replay(
+        stage=stage,
+        note=one.id,
+        plan=one.plan,
+        run=_under(info(ctx, one.plan, one.part.name, one.id, "measured", 0), workload, one.setting),
+        workload=workload,
+        profiles=ctx.compiled(one.plan),
+        hang_s=hang_s(one.plan.compile.backend),
+        infinities=answers.infinities(ctx, stage),
+        neighbour=one.setting.neighbour,
+    )
 
 
-def _salvage(ctx: Context, plan: Plan, workload: Workload, run: RunInfo) -> None:
-    """Turn the log of a run that was killed into an incomplete trace: the same recorder makes it, from rows instead of
-    events."""
-    path = ctx.packet.telemetry_path(run.id)
-    if not path.is_file():
-        return
-    router = Router(plan.compile)
-    cut = msgspec.structs.replace(run, id=_cut_id(ctx, run.id))
-    recorder = Recorder(cut, workload, tuple(router.entries), ctx.worker_cores(plan))
-    rows = recover(path).rows
-    for table, *row in rows:
-        recorder.restore(table, tuple(row))
-    if rows:
-        ctx.packet.write_trace(recorder.trace(complete=False))
-    path.unlink()
-
-
-def _renamed(trace: Trace, run_id: str) -> Trace:
-    return msgspec.structs.replace(trace, run=msgspec.structs.replace(trace.run, id=run_id))
-
-
-def _cut_id(ctx: Context, run_id: str) -> str:
-    number = 1
-    while ctx.packet.trace_folder(f"{run_id}.cut{number}").exists():
-        number += 1
-    return f"{run_id}.cut{number}"
+def _stored(ctx: Context, run_id: str) -> Trace:
+    trace = ctx.packet.read_trace(run_id)
+    ctx.keep(sorted(ctx.packet.trace_folder(run_id).iterdir()))
+    ctx.keep(ctx.machine_file(trace.run.envelope_sha256))
+    return trace

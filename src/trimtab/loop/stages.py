@@ -20,16 +20,29 @@ from trimtab.errors import ModelError
 from trimtab.evidence import compile as compiled
 from trimtab.evidence import latency, traffic
 from trimtab.evidence.classify import diagnose
-from trimtab.loop import adapting, analysing, compiling, conditions, judging, memory, quality, runs, tuning
+from trimtab.loop import (
+    adapting,
+    analysing,
+    compiling,
+    conditions,
+    judging,
+    memory,
+    quality,
+    running,
+    runs,
+    tuning,
+)
 from trimtab.loop import envelope as envelope_words
 from trimtab.loop.context import TUNE, Context
 from trimtab.loop.freshness import input_files
+from trimtab.loop.recorded import INPUTS
 from trimtab.loop.reporting import REPORT, rewrite_report
 from trimtab.loop.schedule import cut
 from trimtab.readers.traffic import read_workload
-from trimtab.retuning import beside, confirm, findings, fusion, moves, search, sweep, triggers
+from trimtab.retuning import beside, confirm, findings, fusion, moves, search, sweep, triggers, watched
 from trimtab.retuning import decide as ruling
 from trimtab.retuning import memory as charge
+from trimtab.retuning.case import Case
 from trimtab.runtime import probe
 from trimtab.store.codec import write_json
 from trimtab.store.packet import build_manifest, outputs_of, set_aside
@@ -37,7 +50,6 @@ from trimtab.store.packet import build_manifest, outputs_of, set_aside
 Stage = Callable[[Context], Findings | None]
 
 DIAGNOSIS = "diagnosis.json"
-INPUTS = "inputs.json"
 NOTHING_TO_UNDO = "Nothing changes, so there is nothing to undo."
 
 
@@ -52,23 +64,22 @@ def workload(ctx: Context) -> Findings:
 
 def plan(ctx: Context) -> Findings:
     """R4, R5: the machine, what the study assumes of it, and the baseline plan."""
-    cores = ctx.study.envelope.cores
-    envelope = probe.probe(cores, versions=ctx.versions)
+    envelope = ctx.executor.probe(ctx.study.envelope.cores, ctx.runtimes)
     checks = probe.check(ctx.study.envelope, envelope)
     ctx.keep(ctx.packet.write_envelope(envelope, checks))
     ctx.keep(ctx.packet.write_plan(ctx.study.baseline))
-    return envelope_words.findings(envelope, checks)
+    return envelope_words.findings(envelope, checks, ctx.executor.told())
 
 
 def compile_(ctx: Context) -> Findings:
     """R6: profiles of the baseline, of the reference, and of every candidate that compiles something else."""
     baseline, (reference, _) = ctx.study.baseline, compiling.reference_plan(ctx)
     ctx.profile_owners.clear()  # whatever an earlier study left here is measured again, or found by its checkpoint
-    for each in (baseline, reference):
-        compiling.profile(ctx, each)
-    _require(ctx, baseline)
-    for move in compiling.candidates(ctx).moves:
-        compiling.profile(ctx, move.plan)
+    compiling.profile(ctx, [baseline, reference])
+    _require(ctx, baseline, "the baseline")
+    compiling.profile(ctx, [move.plan for move in compiling.candidates(ctx).moves])
+    if ctx.shipped is not None:
+        _require(ctx, ctx.shipped.move.plan, "what runs")
     results = [result for owner in ctx.profile_owners.values() for result in ctx.packet.read_profiles(owner)]
     profiles = [result for result in results if isinstance(result, CompileProfile)]
     failures = [result for result in results if isinstance(result, CompileFailure)]
@@ -87,14 +98,14 @@ def _with_series(found: Findings, *extra: Series | None) -> Findings:
     return msgspec.structs.replace(found, series=(*found.series, *more))
 
 
-def _require(ctx: Context, baseline: Plan) -> None:
-    failed = ctx.failed(baseline)
+def _require(ctx: Context, plan: Plan, what: str) -> None:
+    failed = ctx.failed(plan)
     if failed:
         first = failed[0]
         raise ModelError(
-            f"the baseline does not compile: {first.kind}: {first.message}",
-            where=f"plan {baseline.id}, entry {first.entry}",
-            fix="correct the baseline's compile half in the study",
+            f"{what} does not compile: {first.kind}: {first.message}",
+            where=f"plan {plan.id}, entry {first.entry}",
+            fix="correct its compile half in the study",
         )
 
 
@@ -116,13 +127,17 @@ def attribute(ctx: Context) -> Findings:
 
 def score(ctx: Context) -> Findings:
     """R24: mapping accuracy, promise accuracy, predicted against measured, simulated against replayed; what adapting at
-    run time would win."""
+    run time would win, and wins."""
     ctx.progress.step("score", 0, None, "simulating what adapting would win")
-    return analysing.analysis(ctx, adapting.simulated(ctx)).score
+    if ctx.shipped is not None:
+        return analysing.analysis(ctx, running.NOT_ADAPTED).score
+    return analysing.analysis(ctx, adapting.simulated(ctx), adapting.measured(ctx)).score
 
 
 def retune(ctx: Context) -> Findings:
     """R20, R31, R34: simulate every move, replay the few best, choose the smallest that is not worse."""
+    if ctx.shipped is not None:
+        return running.retune(ctx, ctx.shipped)
     study, options = ctx.study, compiling.candidates(ctx)
     charged = [tuning.charged(ctx, move) for move in options.moves]
     listed, heavy = charge.admit(charged, memory.limit(ctx))
@@ -158,9 +173,10 @@ def retune(ctx: Context) -> Findings:
     if (counted := tuning.sweep(ctx, tune)) is not None:
         found = msgspec.structs.replace(found, findings=(*found.findings, sweep.told(*counted)))
         found = _with_series(found, sweep.series(*counted))
-    levels = fusion.joined(ctx.packet.read_findings("compile").table("compile.fusion"), rows, study.sla)
+    compiled_levels = ctx.packet.read_findings("compile").table("compile.fusion")
+    levels = fusion.joined(compiled_levels, rows, choice.rows, study.sla)
     if levels is not None:
-        found = msgspec.structs.replace(found, findings=(*found.findings, fusion.told(levels, study.sla)))
+        found = msgspec.structs.replace(found, findings=(*found.findings, *fusion.told(levels)))
         found = _with_series(found, levels)
     judged = _quality(ctx, [move.plan for move in competing], "retune")
     peaks = {move.plan.id: move.peak_mib for move in charged}
@@ -168,14 +184,19 @@ def retune(ctx: Context) -> Findings:
 
 
 def validate(ctx: Context) -> Findings:
-    """R21: baseline and candidate in turn on held-out traffic; what must be watched once the candidate runs."""
+    """R21: baseline and candidate in turn on held-out traffic; what must be watched once the candidate runs, or what
+    the triggers say of it where it does."""
     move = judging.choice(ctx).move
     replays = judging.measured(ctx, move)
     cells = judging.matrix_of(ctx, move, replays)
     found = findings.validate(cells, "traces")
     if not replays:
         return found
-    found = triggers.told(found, judging.triggers_of(ctx, move, cells, replays), "traces")
+    if ctx.shipped is None:
+        ctx.progress.step("validate", 0, None, f"simulating {move.plan.id} on arrivals that never came")
+        found = triggers.told(found, judging.triggers_of(ctx, move, cells, replays), "traces")
+    else:
+        found = watched.told(found, running.running(ctx, ctx.shipped, replays))
     traces = [trace for arm in replays.values() for trace in arm]
     return _with_series(found, *latency.curves("validate.quantiles", traces, ctx.study.sla))
 
@@ -186,7 +207,7 @@ def decide(ctx: Context) -> Findings:
     replays, not_compared = judging.held_out(ctx, draft.move), judging.not_compared(ctx)
     cells = judging.matrix_of(ctx, draft.move, replays)
     proposal = judging.proposal(ctx, draft, cells, replays) if replays else draft
-    case = ruling.Case(
+    case = Case(
         move=draft.move,
         baseline=study.baseline.id,
         cells=(*cells.cells, *judging.memory_cells(ctx, draft.move.plan, replays)),
@@ -202,6 +223,8 @@ def decide(ctx: Context) -> Findings:
         not_covered=("the outputs (random payloads)",) if not_compared else (),
         risks=not_compared,
     )
+    if ctx.shipped is not None:
+        case = running.as_running(ctx, ctx.shipped, case, replays)
     verdict = ruling.decide(case)
     ctx.keep(ctx.packet.write_proposal(proposal))
     ctx.keep(ctx.packet.write_verdict(verdict))

@@ -1,6 +1,7 @@
 """A Packet: the folder that holds all evidence of one study, and what may be read back from it.
 
     study.toml study.json envelope.json workload.parquet
+    envelopes/<sha256>.json (of machines beside the home one, where several made it)
     plans/<plan>.json profiles/<plan>.json
     traces/<run>/{run.json,requests.parquet,batches.parquet,marks.parquet,samples.parquet}
     accounts/<run>.parquet
@@ -64,8 +65,11 @@ class _EnvelopeFile(Noun, frozen=True, kw_only=True):
 
 
 class _ProfilesFile(Noun, frozen=True, kw_only=True):
+    """``envelope_sha256``: the machine that made them."""
+
     profiles: tuple[CompileProfile, ...]
     failures: tuple[CompileFailure, ...]
+    envelope_sha256: str = ""
 
 
 class Packet:
@@ -94,14 +98,24 @@ class Packet:
     def write_envelope(self, envelope: Envelope, checks: Iterable[EnvelopeCheck]) -> Path:
         return self._write("envelope.json", noun=_EnvelopeFile(envelope=envelope, checks=tuple(checks)))
 
+    def machine_path(self, sha256: str) -> Path:
+        """Where the envelope of this digest is, if it is of a machine beside the one of ``envelope.json``."""
+        return self.path("envelopes", f"{sha256}.json")
+
+    def write_machine(self, envelope: Envelope) -> Path:
+        return write_json(self.machine_path(digest(envelope)), envelope)
+
     def write_plan(self, plan: Plan) -> Path:
         return self._write("plans", f"{plan.id}.json", noun=plan)
 
-    def write_profiles(self, plan: str, results: Iterable[CompileProfile | CompileFailure]) -> Path:
+    def write_profiles(
+        self, plan: str, results: Iterable[CompileProfile | CompileFailure], envelope_sha256: str = ""
+    ) -> Path:
         found = tuple(results)
         profiles = tuple(item for item in found if isinstance(item, CompileProfile))
         failures = tuple(item for item in found if isinstance(item, CompileFailure))
-        return self._write("profiles", f"{plan}.json", noun=_ProfilesFile(profiles=profiles, failures=failures))
+        file = _ProfilesFile(profiles=profiles, failures=failures, envelope_sha256=envelope_sha256)
+        return self._write("profiles", f"{plan}.json", noun=file)
 
     def write_findings(self, findings: Findings) -> Path:
         return self._write(f"{findings.stage}.json", noun=findings)
@@ -136,12 +150,25 @@ class Packet:
     def read_trace(self, run: str) -> Trace:
         return codec.read_trace(self.trace_folder(run))
 
+    def read_run(self, run: str) -> RunInfo | None:
+        """What a run was; None where it is not there."""
+        path = self.trace_folder(run) / "run.json"
+        return read_json(path, RunInfo) if path.is_file() else None
+
     def read_account(self, run: str) -> Table:
         return codec.read_table(self.path("accounts", f"{run}.parquet"))
 
     def read_envelope(self) -> tuple[Envelope, tuple[EnvelopeCheck, ...]]:
         file = read_json(self.path("envelope.json"), _EnvelopeFile)
         return file.envelope, file.checks
+
+    def read_machine(self, sha256: str) -> Envelope:
+        return read_json(self.machine_path(sha256), Envelope)
+
+    def read_machines(self) -> tuple[Envelope, ...]:
+        """Every machine of the packet, its home first."""
+        others = (read_json(path, Envelope) for path in sorted((self.folder / "envelopes").glob("*.json")))
+        return (self.read_envelope()[0], *others) if (self.folder / "envelope.json").is_file() else ()
 
     def read_plan(self, plan: str) -> Plan:
         return read_json(self.path("plans", f"{plan}.json"), Plan)
@@ -154,6 +181,10 @@ class Packet:
         """What compiling each entry of ``plan`` gave: profiles first, then failures."""
         file = read_json(self.path("profiles", f"{plan}.json"), _ProfilesFile)
         return (*file.profiles, *file.failures)
+
+    def profiled_on(self, plan: str) -> str:
+        """The digest of the envelope that made the profile of ``plan``; empty: nobody wrote it down."""
+        return read_json(self.path("profiles", f"{plan}.json"), _ProfilesFile).envelope_sha256
 
     def read_findings(self, stage: str) -> Findings:
         return read_json(self.path(f"{stage}.json"), Findings)
