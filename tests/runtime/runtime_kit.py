@@ -4,15 +4,28 @@ from __future__ import annotations
 
 import heapq
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from trimtab.backends import factory, null
-from trimtab.domain.events import BatchReport, ErrorKind
+from trimtab.domain.events import (
+    BatchReport,
+    Command,
+    EntryAsked,
+    EntryDropped,
+    EntryReady,
+    ErrorKind,
+    Event,
+    PlanChange,
+    Remapped,
+    WorkerDown,
+    WorkerUp,
+)
 from trimtab.domain.plan import BatchPolicy, CompileSpec, Entry, Plan, ServePolicy
 from trimtab.domain.ports import Arrays, ModelFile
 from trimtab.domain.study import Crop, InputSpec, ModelSpec, OutputSpec
@@ -110,6 +123,44 @@ def request_of(workload: Workload, plan: Plan, **changes: object) -> ReplayReque
     return ReplayRequest(**(base | changes))
 
 
+class Refitting:
+    """At one event asks every worker for an entry, swaps it in once all hold it, and at a later event drops it. A fresh
+    worker is asked again."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        entry: Entry,
+        ask: Callable[[Event], bool],
+        drop: Callable[[Event], bool] = lambda event: False,
+    ) -> None:
+        self.spec, self.entry, self.ask, self.drop = plan.compile, entry, ask, drop
+        self.lacking = set(range(plan.serve.workers))
+        self.asked = self.swapped = False
+
+    def observe(self, event: Event, commands: Sequence[Command]) -> list[PlanChange]:
+        if isinstance(event, WorkerUp) and self.asked:
+            return [EntryAsked(event.t, event.worker, self.entry)]
+        if isinstance(event, WorkerDown):
+            self.lacking.add(event.worker)
+        if isinstance(event, EntryReady) and event.entry == self.entry.id:
+            return self._ready(event)
+        if not self.asked and self.ask(event):
+            self.asked = True
+            return [EntryAsked(event.t, worker, self.entry) for worker in sorted(self.lacking)]
+        if self.swapped and self.drop(event):
+            self.asked = self.swapped = False
+            return [Remapped(event.t, self.spec, "roll-back", "told to"), EntryDropped(event.t, self.entry.id)]
+        return []
+
+    def _ready(self, event: EntryReady) -> list[PlanChange]:
+        self.lacking.discard(event.worker)
+        if self.lacking or self.swapped:
+            return []
+        self.swapped = True
+        return [Remapped(event.t, replace(self.spec, entries=(self.entry, *self.spec.entries)))]
+
+
 class NoCounters:
     """Counters of a worker that has no process of its own."""
 
@@ -129,7 +180,10 @@ class NoCounters:
 
 
 class FakeCrew:
-    """Workers in this process under one clock that only moves when the driver waits."""
+    """Workers in this process under one clock that only moves when the driver waits.
+
+    What ends a batch and what was compiled beside it at the same instant come in this order, as in the simulation.
+    """
 
     def __init__(self, job: Job = JOB) -> None:
         self.t = 0
@@ -137,7 +191,7 @@ class FakeCrew:
         self.workers: dict[int, Worker] = {}
         self.local: dict[int, int] = {}
         self.running = 0
-        self.replies: list[tuple[int, int, int, wire.Reply | Gone]] = []
+        self.replies: list[tuple[int, bool, int, int, wire.Reply | Gone]] = []
         self.sequence = count()
         self.stopped = False
 
@@ -152,6 +206,9 @@ class FakeCrew:
     def send(self, worker: int, order: wire.Order) -> None:
         self.local[worker] = max(self.local[worker], self.t)
         self.running = worker
+        if isinstance(order, wire.CompileBeside):
+            self._compile_beside(worker, order)
+            return
         paced = isinstance(order, wire.RunPace)
         reply = self._pace(worker, order.runs) if paced else self.workers[worker].handle(order)
         if reply is not None:
@@ -164,14 +221,19 @@ class FakeCrew:
         self.t = max(self.t, self.replies[0][0])
         got = []
         while self.replies and self.replies[0][0] <= self.t:
-            _, _, worker, reply = heapq.heappop(self.replies)
+            *_, worker, reply = heapq.heappop(self.replies)
             got.append((worker, reply))
         return got
 
     def kill(self, worker: int, error: ErrorKind) -> Gone:
-        self.replies = [r for r in self.replies if r[2] != worker]
-        heapq.heapify(self.replies)
+        self._silence(worker)
         return Gone(error, "killed")
+
+    def fall(self, worker: int) -> None:
+        """Its process is killed now, by somebody else."""
+        self._silence(worker)
+        self.local[worker] = self.t
+        self._push(worker, Gone("crash", "killed by SIGKILL"))
 
     def stop(self) -> None:
         self.stopped = True
@@ -187,8 +249,19 @@ class FakeCrew:
         compute, stream = ([base + more for more in extra] for base in (120_000, 80_000))
         return wire.Paced(began, self.local[worker], tuple(compute), tuple(stream))
 
+    def _compile_beside(self, worker: int, order: wire.CompileBeside) -> None:
+        """The worker's own clock stands still while the entry is compiled on another core."""
+        now, self.local[worker] = self.local[worker], self.t
+        self._push(worker, wire.Beside(self.workers[worker].compile_beside(order.order)))
+        self.local[worker] = now
+
+    def _silence(self, worker: int) -> None:
+        self.replies = [reply for reply in self.replies if reply[3] != worker]
+        heapq.heapify(self.replies)
+
     def _push(self, worker: int, reply: wire.Reply | Gone) -> None:
-        heapq.heappush(self.replies, (self.local[worker], next(self.sequence), worker, reply))
+        beside = isinstance(reply, wire.Beside)
+        heapq.heappush(self.replies, (self.local[worker], beside, next(self.sequence), worker, reply))
 
 
 @contextmanager

@@ -74,8 +74,8 @@ def replayed(*widths: int) -> Trace:
             Machine(plan, router, NO_PROMISE, (0,)),
             Recorder(info(1), workload, tuple(router.entries), (0,)),
             crew,
-            {"any": (ANY, PLAIN)},
-            Terms(hang_ns=10**9, prepare_ns=10**9, pace=False),
+            PLAIN,
+            Terms(hang_ns=10**9, prepare_ns=10**9, pace=False, spare_core=0),
         ))  # fmt: skip
 
 

@@ -5,24 +5,28 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from runtime_kit import ANY, BUCKET, NO_PROMISE, FakeCrew, fake_crew, info, load, plan_of
+from runtime_kit import ANY, BUCKET, NO_PROMISE, FakeCrew, Refitting, fake_crew, info, load, plan_of
 
-from trimtab.domain.events import BatchReport, Dispatch
-from trimtab.domain.plan import Plan
+from trimtab.domain.events import Arrived, BatchReport, Dispatch, Event
+from trimtab.domain.plan import Bounds, Entry, Plan
+from trimtab.domain.ports import Controller, Predictor
+from trimtab.domain.study import Sla
 from trimtab.domain.trace import MARK_KINDS, Table, Trace
 from trimtab.domain.workload import Workload
 from trimtab.mapping.route import Router
+from trimtab.retuning.adapt import Adapter, Known
+from trimtab.retuning.adaptation import possible
 from trimtab.runtime.driver import Driver, Outside, Terms
 from trimtab.runtime.link import Gone
-from trimtab.runtime.replay import compiles
+from trimtab.runtime.replay import options_of
 from trimtab.runtime.sample import Sample
 from trimtab.runtime.wire import Compile
 from trimtab.serving.machine import Machine
 from trimtab.serving.record import Recorder
-from trimtab.serving.simulate import simulate
+from trimtab.serving.simulate import Startup, simulate
 
 MS = 1_000_000
-TERMS = Terms(hang_ns=10_000 * MS, prepare_ns=10_000 * MS, pace=False)
+TERMS = Terms(hang_ns=10_000 * MS, prepare_ns=10_000 * MS, pace=False, spare_core=0)
 
 
 class Checked(Machine):
@@ -33,13 +37,19 @@ class Checked(Machine):
 
 
 def drive(
-    workload: Workload, plan: Plan, crew: FakeCrew, terms: Terms = TERMS, outside: Outside | None = None
+    workload: Workload,
+    plan: Plan,
+    crew: FakeCrew,
+    terms: Terms = TERMS,
+    outside: Outside | None = None,
+    controller: Controller | None = None,
+    predictor: Predictor = NO_PROMISE,
 ) -> tuple[Trace, str, Driver]:
     router = Router(plan.compile)
     run = info(plan.serve.workers)
-    machine = Checked(plan, router, NO_PROMISE, run.cores)
+    machine = Checked(plan, router, predictor, run.cores)
     recorder = Recorder(run, workload, tuple(router.entries), run.cores)
-    driver = Driver(workload, machine, recorder, crew, compiles(plan), terms, outside)
+    driver = Driver(workload, machine, recorder, crew, options_of(plan), terms, outside, controller)
     driver.start()
     why = driver.serve()
     return recorder.trace(complete=not why), why, driver
@@ -94,6 +104,91 @@ def test_simulate_and_replay_agree_exactly(arrivals, workers, hold, times) -> No
     assert same(replayed.marks, simulated.marks)
 
 
+FOUR = Entry(id="four", kind="static", lo=(4,), hi=(4,), batch=(1, 4))
+
+
+def at_request(number: int):
+    def is_it(event: Event) -> bool:
+        return isinstance(event, Arrived) and event.request == number
+
+    return is_it
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    arrivals=st.lists(st.tuples(st.integers(0, 30), st.sampled_from([3, 4, 4, 9])), min_size=4, max_size=30),
+    workers=st.integers(1, 3),
+    hold=st.sampled_from([None, 0, 3]),
+    times=st.tuples(st.integers(1, 3), st.integers(0, 5), st.sampled_from([2, 5, 7])),
+    at=st.tuples(st.integers(0, 10), st.integers(1, 15)),
+)
+def test_simulate_and_replay_agree_exactly_under_a_controller(arrivals, workers, hold, times, at) -> None:
+    """The last request comes when nothing is compiled any more: both runs end with it, whatever the controller does."""
+    ms, widths = zip(*sorted(arrivals), strict=True)
+    base, first, compiling = (1000 * t for t in times)
+    plan = plan_of(
+        BUCKET, ANY, workers=workers, size=3, hold_ms=hold,
+        base_us=base, per_unit_us=0, first_us=first, compile_us=compiling,
+    )  # fmt: skip
+    workload, ask = load([*ms, 1000], [*widths, 4]), at[0] % len(ms)
+
+    def controller() -> Refitting:
+        return Refitting(plan, FOUR, at_request(ask), at_request(ask + at[1]))
+
+    with fake_crew() as crew:
+        replayed, why, driver = drive(workload, plan, crew, controller=controller())
+    simulated = simulate(
+        workload, plan, Router(plan.compile), NO_PROMISE, NullTime(plan), info(workers),
+        startup=Startup(prepare_ns={"four": compiling * 1000}), controller=controller(),
+    )  # fmt: skip
+    assert (why, replayed.entries) == ("", simulated.entries)
+    assert same(replayed.requests, simulated.requests)
+    assert same(replayed.batches, simulated.batches)
+    assert same(replayed.marks, simulated.marks)
+    assert [station.awaited for station in driver.roster.stations] == [0] * workers
+
+
+class Promised:
+    """Ten microseconds for each unit of width."""
+
+    def warm(self, entry: str, executed: tuple[int, ...]) -> int:
+        return 10_000 * executed[1]
+
+    def expected(self, entry: str, executed: tuple[int, ...], first_seen: bool) -> int:
+        return self.warm(entry, executed)
+
+
+def test_the_online_controller_makes_the_same_trace_in_simulation_and_in_replay() -> None:
+    """Narrow requests, to which the plan was fitted, then wide ones; each new width costs a first run of 20 ms."""
+    low, high = (10,), (1000,)
+    padded = [Entry(id=f"to-{end}", kind="bucket", lo=low, hi=(end,)) for end in (50, 100, 150, 200)]
+    plan = plan_of(
+        *padded, Entry(id="any", kind="dynamic", lo=low, hi=high),
+        base_us=0, per_unit_us=10, first_us=20_000, compile_us=300_000,
+    )  # fmt: skip
+    rng = np.random.default_rng(7)
+    widths = [*rng.integers(20, 200, 300).tolist(), *rng.integers(500, 900, 400).tolist()]
+    workload = load([25.0 * at for at in range(len(widths))], widths)
+    bounds = Bounds(entries=4, spare=2, low=low, high=high, compile_s=60.0, memory_bytes=1000, step=50)
+    known = Known(compile_ns=lambda entry: 300 * MS, memory_bytes=lambda entry: 100)
+
+    def controller() -> Adapter:
+        return Adapter(plan, bounds, Sla(metric="p95", bound_ms=60.0), Promised(), known)
+
+    with fake_crew() as crew:
+        replayed, why, _ = drive(workload, plan, crew, controller=controller(), predictor=Promised())
+    simulated = simulate(
+        workload, plan, Router(plan.compile), Promised(), NullTime(plan), info(1),
+        startup=Startup(prepare_ns={entry.id: 300 * MS for entry in possible(plan, bounds)}), controller=controller(),
+    )  # fmt: skip
+    kinds = [MARK_KINDS[kind] for kind in replayed.marks["kind"]]
+    assert (why, kinds.count("prepare") >= 2, kinds.count("remap") >= 2) == ("", True, True)
+    assert set(replayed.entries) > {"any", "to-50", "to-100", "to-150", "to-200"}
+    assert same(replayed.requests, simulated.requests)
+    assert same(replayed.batches, simulated.batches)
+    assert same(replayed.marks, simulated.marks)
+
+
 def test_latency_counts_from_the_schedule() -> None:
     """500 ms of service, 10 requests a second: the last of 8 has waited for seven others."""
     with fake_crew() as crew:
@@ -139,7 +234,7 @@ def test_a_worker_that_falls_while_another_one_starts_is_admitted_too() -> None:
 
 
 def test_an_answer_that_is_overdue_is_a_hang() -> None:
-    terms = Terms(hang_ns=50 * MS, prepare_ns=10_000 * MS, pace=False)
+    terms = Terms(hang_ns=50 * MS, prepare_ns=10_000 * MS, pace=False, spare_core=0)
     with fake_crew() as crew:
         trace, _, _ = drive(load([0, 10], [60, 5]), plan_of(per_unit_us=1000), crew, terms)
     assert trace.requests["error"].tolist() == [3, 0]
@@ -180,7 +275,7 @@ def test_the_first_ctrl_c_ends_the_run_in_good_order() -> None:
 
 
 def test_a_pace_is_the_fastest_of_its_passes() -> None:
-    terms = Terms(hang_ns=10_000 * MS, prepare_ns=10_000 * MS, pace=True)
+    terms = Terms(hang_ns=10_000 * MS, prepare_ns=10_000 * MS, pace=True, spare_core=0)
     with fake_crew() as crew:
         trace, _, _ = drive(load([0, 100, 200]), plan_of(base_us=1000), crew, terms)
     paces = trace.marks.take(trace.marks["kind"] == MARK_KINDS.index("pace"))
@@ -188,7 +283,7 @@ def test_a_pace_is_the_fastest_of_its_passes() -> None:
 
 
 def test_samples_and_pace_use_wide_gaps_only() -> None:
-    terms = Terms(hang_ns=10_000 * MS, prepare_ns=10_000 * MS, pace=True)
+    terms = Terms(hang_ns=10_000 * MS, prepare_ns=10_000 * MS, pace=True, spare_core=0)
     rows = [Sample(0, 0.5, 0.0, 2400.0, -1, -1, 40.0, 7)]
     with fake_crew() as crew:
         trace, _, _ = drive(load([0, 2, 4, 1000, 1001]), plan_of(base_us=1000), crew, terms, Outside(lambda: rows))

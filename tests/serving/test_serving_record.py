@@ -6,21 +6,24 @@ from typing import Any
 
 import numpy as np
 import pytest
-from serving_kit import ANY, Checked, info, load, machine_of, plan_of
+from serving_kit import ANY, LARGE, Checked, info, load, machine_of, plan_of
 
 from trimtab.domain.events import (
     Arrived,
     BatchDone,
     BatchReport,
+    EntryAsked,
     EntryFailed,
     EntryReady,
     Event,
     Occupied,
     Released,
+    Remapped,
     Stopped,
     WorkerDown,
     WorkerUp,
 )
+from trimtab.domain.plan import CompileSpec
 from trimtab.domain.trace import MARK_KINDS, Table
 from trimtab.errors import RunError
 from trimtab.serving.record import Recorder, Row, Sink, columns, schemas
@@ -207,3 +210,25 @@ def test_rows_that_were_kept_make_the_trace_again() -> None:
     for name in ("requests", "batches", "marks"):
         np.testing.assert_equal(getattr(one, name).columns, getattr(two, name).columns)
     assert (one.details, written) == (two.details, [])
+
+
+def test_an_entry_that_came_while_it_served_is_kept_with_the_rows_that_name_it() -> None:
+    kept: list[tuple[str, Row]] = []
+    note = recorder(lambda table, fresh: kept.extend((table, row) for row in fresh))
+    machine, spec = machine_of(plan_of(ANY)), CompileSpec(backend="null", entries=(LARGE, ANY))
+    play(note, machine, EntryAsked(0, 0, LARGE), EntryReady(7, 0, "large", ()), Remapped(7, spec))
+    play(note, machine, arrive(0), BatchDone(18, 0, 0, 3, 17))
+    note.flush()
+    again = recorder()
+    for table, row in kept:
+        again.restore(table, row)
+    one, two = note.trace(), again.trace(complete=False)
+    assert one.entries == two.entries == ("any", "large")
+    assert rows(two.batches, "entry", "exec.width") == [(1, 200)]
+    assert [row for table, row in kept if table == "entries"] == [(1, "large")]
+
+
+def test_a_compile_beside_that_failed_is_no_preparation() -> None:
+    note, machine = recorder(), machine_of(plan_of(ANY))
+    play(note, machine, EntryAsked(0, 0, LARGE), EntryFailed(7, 0, "large", "no kernel"), Stopped(60))
+    assert [MARK_KINDS[kind] for kind in note.trace().marks["kind"].tolist()] == ["entry-failed", "stopped"]

@@ -57,6 +57,7 @@ class NullBackend:
                 Ability(name="computes the network", ok=False, why="outputs are row sums of the inputs"),
                 Ability(name="chosen service times", ok=True, why=", ".join((*TIMES, "mode"))),
                 Ability(name="injected faults", ok=True, why=", ".join((*FAULTS, "fail_compile"))),
+                Ability(name="compile beside serving", ok=True, why="compiling is a wait"),
             ),
         )
 

@@ -30,14 +30,14 @@ def check_cores(workers: Sequence[int], driver: int, may_share: bool) -> None:
 @contextlib.contextmanager
 def pinned(cores: set[int]) -> Iterator[None]:
     """Every thread of this process keeps to ``cores``, so that none of them runs on a worker's."""
-    before = {tid: os.sched_getaffinity(tid) for tid in _threads()}
+    before = {tid: os.sched_getaffinity(tid) for tid in threads()}
     for tid in before:
-        _set(tid, cores)
+        move(tid, cores)
     try:
         yield
     finally:
-        for tid in _threads():
-            _set(tid, before.get(tid, before[os.getpid()]))
+        for tid in threads():
+            move(tid, before.get(tid, before[os.getpid()]))
 
 
 def aside(core: int) -> set[int]:
@@ -46,10 +46,12 @@ def aside(core: int) -> set[int]:
     return allowed - {core} or allowed
 
 
-def _threads() -> list[int]:
+def threads() -> list[int]:
+    """The threads of this process."""
     return [int(name) for name in os.listdir("/proc/self/task")]  # noqa: PTH208 - names, not paths
 
 
-def _set(tid: int, cores: set[int]) -> None:
+def move(tid: int, cores: set[int]) -> None:
+    """Keep a thread to ``cores``; nothing if it has ended."""
     with contextlib.suppress(ProcessLookupError):  # the thread has just ended
         os.sched_setaffinity(tid, cores)

@@ -9,6 +9,10 @@ is read; a thread that appears or ends changes the link count of ``/proc/self/ta
 - migrations: ``se.nr_migrations`` of ``sched``, summed over threads (needs CONFIG_SCHED_DEBUG);
 - faults: getrusage; peak memory: VmHWM, reset before the batch (``clear_refs`` 5), so that it is the batch's own peak.
 
+While the process prepares something beside its batches (:meth:`Counters.set_aside`), only the threads that were there
+before are a batch's: on-core time is then the sum of their own clocks. Faults are counted for the whole process, so
+they are not readable then; peak memory is the process's, the compile's included.
+
 A counter that cannot be read is NEVER, and :attr:`Counters.unread` says why.
 """
 
@@ -26,15 +30,19 @@ from trimtab.domain.noun import NEVER, Ns
 
 _PEAK_RESET = b"5"
 
+Tids = frozenset[int]
+
 
 class Reading(NamedTuple):
-    """Totals since the process began. ``delays``: run-queue delay by thread id, None where it cannot be read."""
+    """Totals since the process began. ``delays``: run-queue delay by thread id, None where it cannot be read. ``only``:
+    the threads that count, None = all."""
 
     cpu_ns: Ns
     delays: dict[int, Ns] | None
     minor: int
     major: int
     migrations: int
+    only: Tids | None = None
 
 
 class Counters:
@@ -49,23 +57,35 @@ class Counters:
         self._links = -1
         self._schedstat: dict[int, int] = {}
         self._sched: dict[int, int] = {}
+        self._only: Tids | None = None
+        self._leaving: set[int] = set()
+
+    def set_aside(self) -> None:
+        """Threads that start from now on are no batch's, until :meth:`take_back`."""
+        self._only = Tids(self._alive()) if self._tasks is not None else None
+
+    def take_back(self, leaving: int) -> None:
+        """Every thread counts again, except ``leaving``, which is about to end."""
+        self._only = None
+        self._leaving.add(leaving)
+        self._links = -1
 
     def begin(self) -> Reading:
         """Read before a batch, and start its own peak of memory. On-core time comes last: reading must not count."""
         if self._reset is not None:
             os.write(self._reset, _PEAK_RESET)
-        return self._read()._replace(cpu_ns=time.process_time_ns())
+        return self._read(self._only)._replace(cpu_ns=_on_core(self._only))
 
     def end(self, before: Reading, assembly_ns: Ns = NEVER) -> BatchReport:
-        """Read after a batch: the differences."""
-        cpu = time.process_time_ns()
-        after = self._read()
+        """Read after a batch: the differences, of the threads that counted when it began."""
+        cpu = _on_core(before.only)
+        after = self._read(before.only)
         peak, resident = self._memory()
         return BatchReport(
-            on_cpu_ns=cpu - before.cpu_ns,
+            on_cpu_ns=_difference(before.cpu_ns, cpu),
             runqueue_ns=_largest(before.delays, after.delays),
-            minor_faults=after.minor - before.minor,
-            major_faults=after.major - before.major,
+            minor_faults=_difference(before.minor, after.minor),
+            major_faults=_difference(before.major, after.major),
             migrations=_difference(before.migrations, after.migrations),
             peak_bytes=peak,
             assembly_ns=assembly_ns,
@@ -85,27 +105,32 @@ class Counters:
             if fd is not None:
                 os.close(fd)
 
-    def _read(self) -> Reading:
-        usage = resource.getrusage(resource.RUSAGE_SELF)
+    def _read(self, only: Tids | None) -> Reading:
         self._follow_threads()
-        return Reading(0, self._delays(), usage.ru_minflt, usage.ru_majflt, self._migrations())
+        minor = major = NEVER
+        if only is None:
+            usage = resource.getrusage(resource.RUSAGE_SELF)
+            minor, major = usage.ru_minflt, usage.ru_majflt
+        return Reading(0, self._delays(only), minor, major, self._migrations(only), only)
 
-    def _delays(self) -> dict[int, Ns] | None:
+    def _delays(self, only: Tids | None) -> dict[int, Ns] | None:
         if "runqueue" in self.unread or self._tasks is None:
             return None
         delays = {}
         for tid, fd in self._schedstat.items():
-            with contextlib.suppress(ProcessLookupError):  # the thread has just ended
-                delays[tid] = int(os.pread(fd, 128, 0).split()[1])
+            if only is None or tid in only:
+                with contextlib.suppress(ProcessLookupError):  # the thread has just ended
+                    delays[tid] = int(os.pread(fd, 128, 0).split()[1])
         return delays
 
-    def _migrations(self) -> int:
+    def _migrations(self, only: Tids | None) -> int:
         if "migrations" in self.unread or self._tasks is None:
             return NEVER
         total = 0
-        for fd in self._sched.values():
-            with contextlib.suppress(ProcessLookupError):
-                total += _field(os.pread(fd, 4096, 0), b"nr_migrations")
+        for tid, fd in self._sched.items():
+            if only is None or tid in only:
+                with contextlib.suppress(ProcessLookupError):
+                    total += _field(os.pread(fd, 4096, 0), b"nr_migrations")
         return total
 
     def _follow_threads(self) -> None:
@@ -115,9 +140,14 @@ class Counters:
         if links == self._links:
             return
         self._links = links
-        alive = {int(name) for name in os.listdir(self._tasks)}  # noqa: PTH208 - a descriptor, not a path
+        alive = self._alive()
+        self._leaving &= alive
+        alive -= self._leaving
         self._follow(self._schedstat, alive, "schedstat", "runqueue")
         self._follow(self._sched, alive, "sched", "migrations")
+
+    def _alive(self) -> set[int]:
+        return {int(name) for name in os.listdir(self._tasks)}  # noqa: PTH208 - a descriptor, not a path
 
     def _follow(self, open_files: dict[int, int], alive: set[int], file: str, counter: str) -> None:
         for tid in [t for t in open_files if t not in alive]:
@@ -169,3 +199,19 @@ def _largest(before: dict[int, Ns] | None, after: dict[int, Ns] | None) -> Ns:
 def _difference(before: int, after: int) -> int:
     """Threads that end take their count along, so a difference below zero says nothing."""
     return after - before if before != NEVER and after >= before else NEVER
+
+
+def _on_core(only: Tids | None) -> Ns:
+    """CPU time of the process, or of these of its threads. A thread that has ended took its clock along."""
+    if only is None:
+        return time.process_time_ns()
+    total = 0
+    for tid in only:
+        with contextlib.suppress(OSError):
+            total += time.clock_gettime_ns(_clock_of(tid))
+    return total
+
+
+def _clock_of(tid: int) -> int:
+    """The CPU clock that the kernel keeps of a thread: its number inverted, then the bits for scheduler time of one."""
+    return (~tid << 3) | 6

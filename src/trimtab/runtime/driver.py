@@ -5,6 +5,9 @@ loop takes every reply that is there, then at most one arrival or one timer; so,
 comes before an arrival and an arrival before a timer, which is the order of the virtual-clock driver. Under a clock
 that only moves when the loop waits, both drivers therefore make the same trace.
 
+A controller's changes go through the machine at the time of the event that led to them, before the next event, once the
+commands of that event are on their way. What it asks for is compiled beside the workers (:mod:`.spare`).
+
 Start: workers are started together, and admitted one after the other (up, then each of its entries ready, the plan's
 warm list run). All of that happens before the run's clock starts and is stamped with its first instant, the declared
 start state. What happens to workers later bears its true time.
@@ -30,6 +33,7 @@ from trimtab.domain.events import (
     Finish,
     Occupied,
     Prepare,
+    PrepareBeside,
     Released,
     Replace,
     Retire,
@@ -37,9 +41,8 @@ from trimtab.domain.events import (
     Stopped,
     TimerFired,
 )
-from trimtab.domain.noun import NEVER, EntryId, Ns
-from trimtab.domain.plan import Entry
-from trimtab.domain.ports import Progress
+from trimtab.domain.noun import Ns
+from trimtab.domain.ports import Controller, Progress
 from trimtab.domain.profile import CompileOptions
 from trimtab.domain.workload import Workload
 from trimtab.runtime import wire
@@ -61,11 +64,13 @@ FOREVER: Ns = 2**62
 
 class Terms(NamedTuple):
     """What a run allows. ``hang_ns``: the longest that one batch may take; ``prepare_ns``: the same for starting a
-    process and for each compile. ``pace``: whether to run the pace kernel in gaps."""
+    process and for each compile. ``pace``: whether to run the pace kernel in gaps. ``spare_core``: where entries are
+    compiled beside the workers."""
 
     hang_ns: Ns
     prepare_ns: Ns
     pace: bool
+    spare_core: int
 
 
 class Outside(NamedTuple):
@@ -77,7 +82,8 @@ class Outside(NamedTuple):
 
 
 class Driver:
-    """One run: ``start``, then ``serve``. ``entries``: what a Prepare of each entry compiles, and how."""
+    """One run: ``start``, then ``serve``. ``options``: what every entry is compiled with. ``controller`` may change the
+    plan while it serves."""
 
     def __init__(
         self,
@@ -85,12 +91,14 @@ class Driver:
         machine: Machine,
         recorder: Recorder,
         crew: Crew,
-        entries: dict[EntryId, tuple[Entry, CompileOptions]],
+        options: CompileOptions,
         terms: Terms,
         outside: Outside | None = None,
+        controller: Controller | None = None,
     ) -> None:
         self.machine, self.recorder, self.crew = machine, recorder, crew
-        self.entries, self.terms, self.outside = entries, terms, outside or Outside()
+        self.options, self.terms, self.outside = options, terms, outside or Outside()
+        self.controller = controller
         self.scheduled: list[Ns] = workload.scheduled.tolist()
         self.stream: list[int] = workload.stream.tolist()
         self.due: list[Ns] = workload.due.tolist()
@@ -107,8 +115,9 @@ class Driver:
         self.sample_at: Ns = FOREVER
         self._replies: dict[type, Callable[[int, Any], None]] = {
             wire.Ran: self._ran,
-            wire.Compiled: self._compiled,
-            wire.Refused: self._refused,
+            wire.Compiled: self._prepared,
+            wire.Refused: self._prepared,
+            wire.Beside: self._beside,
             wire.Paced: self._paced,
             wire.Hello: self.roster.hello,
             wire.Loaded: self.roster.loaded,
@@ -177,9 +186,8 @@ class Driver:
 
     def _due(self) -> Ns:
         """When the next thing is due on the crew's clock: arrival, timer, sample, or an answer that fails to come."""
-        deadlines = [s.deadline for s in self.roster.stations if s.deadline != NEVER]
         sample = self.sample_at if self.sample_at > self.crew.now() else self.sample_at + PERIOD
-        return min(self._due_work(), sample, *deadlines)
+        return min(self._due_work(), sample, *self.roster.deadlines)
 
     def _due_work(self) -> Ns:
         origin, due = self.origin or 0, FOREVER
@@ -196,6 +204,9 @@ class Driver:
         for command in commands:
             self._follow(command)
         self.recorder.note(event, commands)
+        if self.controller is not None:
+            for change in self.controller.observe(event, commands):
+                self._apply(change)
 
     def _follow(self, command: Command) -> None:
         match command:
@@ -208,8 +219,12 @@ class Driver:
             case SetTimer():
                 heappush(self.timers, (command.at, command.token))
             case Prepare():
-                compile_ = wire.Compile(*self.entries[command.entry], command.warm)
+                compile_ = wire.Compile(self.machine.rules.entries[command.entry], self.options, command.warm)
                 self.roster.send(command.worker, compile_, self.terms.prepare_ns)
+            case PrepareBeside():
+                compile_ = wire.Compile(command.entry, self.options, command.warm)
+                beside = wire.CompileBeside(compile_, (self.terms.spare_core,))
+                self.roster.spare.ask(command.worker, beside)
             case Retire():
                 self.crew.send(command.worker, wire.Forget(command.entry))
             case Replace():
@@ -223,12 +238,19 @@ class Driver:
         started, ended = reply.started - origin, reply.ended - origin
         self._apply(BatchDone(t, worker, reply.batch, started, ended, reply.error, reply.report))
 
-    def _compiled(self, worker: int, reply: wire.Compiled) -> None:
+    def _prepared(self, worker: int, reply: wire.Compiled | wire.Refused) -> None:
         self.roster.answered(worker)
-        self._apply(EntryReady(self._t(), worker, reply.entry, reply.warmed))
+        self._entry(worker, reply)
 
-    def _refused(self, worker: int, reply: wire.Refused) -> None:
-        self.roster.answered(worker)
+    def _beside(self, worker: int, reply: wire.Beside) -> None:
+        self.roster.spare.answered()
+        self._entry(worker, reply.reply)
+
+    def _entry(self, worker: int, reply: wire.Compiled | wire.Refused) -> None:
+        """Tell the machine what became of an entry."""
+        if isinstance(reply, wire.Compiled):
+            self._apply(EntryReady(self._t(), worker, reply.entry, reply.warmed))
+            return
         failure = reply.failure
         self.roster.remark(f"entry {failure.entry} failed ({failure.kind}): {failure.message}")
         self._apply(EntryFailed(self._t(), worker, failure.entry, failure.message))

@@ -7,18 +7,14 @@ Ctrl-C ends the run in good order: the trace so far comes back, marked as not co
 from __future__ import annotations
 
 import contextlib
-import gc
-import signal
-import threading
 import time
 from collections.abc import Iterator
-from types import FrameType
 
 import msgspec
 
 from trimtab.domain.noun import EntryId
 from trimtab.domain.plan import Entry, Plan
-from trimtab.domain.ports import BackendFactory, ModelFile, Payloads, Predictor, Progress
+from trimtab.domain.ports import BackendFactory, Controller, ModelFile, Payloads, Predictor, Progress
 from trimtab.domain.profile import CompileOptions
 from trimtab.domain.trace import RunInfo, Trace
 from trimtab.domain.workload import Workload
@@ -27,6 +23,7 @@ from trimtab.runtime.affinity import check_cores, pinned
 from trimtab.runtime.driver import Driver, Outside, Terms
 from trimtab.runtime.link import ProcessCrew
 from trimtab.runtime.sample import Sampler
+from trimtab.runtime.undisturbed import ctrl_c, no_garbage_collection
 from trimtab.runtime.verify import Infinities
 from trimtab.runtime.worker import Job
 from trimtab.serving.machine import Machine
@@ -42,7 +39,9 @@ class ReplayRequest(msgspec.Struct, frozen=True, kw_only=True):
     ``cores``: the core of each worker. ``pins``: where a worker's threads may run, if that is more than its one core.
     ``share_driver_core``: let a worker use the driver's core (only for studies of placement on few cores).
     ``hang_s``: a batch that takes longer is a hang; ``prepare_s``: the same for one compile or one process start.
-    ``infinities`` are those that outputs may hold. ``sink`` gets the rows of the trace as they come.
+    ``infinities`` are those that outputs may hold. ``sink`` gets the rows of the trace as they come. ``controller`` may
+    change the plan while it serves, and is used for this one run; ``predictor`` then promises times of whatever it may
+    bring. What it asks for is compiled on the driver's core.
     """
 
     workload: Workload
@@ -62,6 +61,7 @@ class ReplayRequest(msgspec.Struct, frozen=True, kw_only=True):
     pins: tuple[tuple[int, ...], ...] = ()
     infinities: Infinities = None
     sink: Sink | None = None
+    controller: Controller | None = None
 
 
 def replay(request: ReplayRequest, progress: Progress | None = None) -> Trace:
@@ -75,10 +75,11 @@ def replay(request: ReplayRequest, progress: Progress | None = None) -> Trace:
     job = Job(request.backend, request.model, request.payloads, request.infinities)
     crew = ProcessCrew(job, pins, request.plan.serve.threads)
     sampler = Sampler({request.driver_core, *(core for pin in pins for core in pin)}, lambda: crew.pids.values())
-    with pinned({request.driver_core}), _ctrl_c() as interrupt, _stopping(crew, recorder), _no_garbage_collection():
+    with pinned({request.driver_core}), ctrl_c() as interrupt, _stopping(crew, recorder), no_garbage_collection():
         outside = Outside(sampler.read, progress, interrupt.is_set)
-        terms = Terms(round(request.hang_s * 1e9), round(request.prepare_s * 1e9), request.pace)
-        driver = Driver(request.workload, machine, recorder, crew, compiles(request.plan), terms, outside)
+        terms = Terms(round(request.hang_s * 1e9), round(request.prepare_s * 1e9), request.pace, request.driver_core)
+        options = options_of(request.plan)
+        driver = Driver(request.workload, machine, recorder, crew, options, terms, outside, request.controller)
         driver.start()
         wall, cpu = time.monotonic_ns(), time.process_time_ns()
         why = driver.serve()
@@ -88,13 +89,18 @@ def replay(request: ReplayRequest, progress: Progress | None = None) -> Trace:
     return msgspec.structs.replace(trace, run=msgspec.structs.replace(trace.run, driver_cpu_share=share, note=note))
 
 
-def compiles(plan: Plan) -> dict[EntryId, tuple[Entry, CompileOptions]]:
-    """Each entry of a plan with the options that it is compiled with."""
+def options_of(plan: Plan) -> CompileOptions:
+    """What every entry of a plan is compiled with."""
     spec = plan.compile
-    options = CompileOptions(
+    return CompileOptions(
         threads=plan.serve.threads, precision=spec.precision, optimisation=spec.optimisation, extra=spec.options
     )
-    return {entry.id: (entry, options) for entry in spec.entries}
+
+
+def compiles(plan: Plan) -> dict[EntryId, tuple[Entry, CompileOptions]]:
+    """Each entry of a plan with the options that it is compiled with."""
+    options = options_of(plan)
+    return {entry.id: (entry, options) for entry in plan.compile.entries}
 
 
 @contextlib.contextmanager
@@ -105,38 +111,3 @@ def _stopping(crew: ProcessCrew, recorder: Recorder) -> Iterator[None]:
     finally:
         crew.stop()
         recorder.flush()
-
-
-@contextlib.contextmanager
-def _no_garbage_collection() -> Iterator[None]:
-    enabled = gc.isenabled()
-    gc.collect()
-    gc.freeze()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
-        if enabled:
-            gc.enable()
-
-
-@contextlib.contextmanager
-def _ctrl_c() -> Iterator[threading.Event]:
-    """The first Ctrl-C only sets the event; the second is a KeyboardInterrupt. Elsewhere than in the main thread,
-    where no handler can be set, Ctrl-C keeps its meaning."""
-    pressed = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield pressed
-        return
-
-    def note(number: int, frame: FrameType | None) -> None:
-        if pressed.is_set():
-            raise KeyboardInterrupt
-        pressed.set()
-
-    before = signal.signal(signal.SIGINT, note)
-    try:
-        yield pressed
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -15,6 +15,7 @@ from trimtab.domain.noun import NEVER, Ns
 from trimtab.errors import RunError
 from trimtab.runtime import wire
 from trimtab.runtime.link import Crew, Gone
+from trimtab.runtime.spare import Spare
 
 DEATHS = 3
 """How often in a row a worker may die without finishing one batch before it is given up."""
@@ -25,7 +26,8 @@ class Station:
 
     ``alive``: it exists. ``greeted``: it holds its payloads and waits to be admitted. ``up``: the machine knows it.
     ``pacing``: it runs the pace kernel. ``deaths``: how often it ended since it last finished a batch. ``awaited``
-    counts orders that are not answered yet; ``deadline`` is when the next answer is overdue.
+    counts orders that are not answered yet; ``deadline`` is when the next answer is overdue. Neither speaks of
+    what is compiled beside it (:mod:`.spare`).
     """
 
     __slots__ = ("alive", "awaited", "deadline", "deaths", "greeted", "last_words", "pacing", "up")
@@ -59,12 +61,19 @@ class Roster:
         self.notes: dict[str, None] = {}
         self._load = wire.Load(tuple(dict.fromkeys(members)))
         self._prepare_ns = prepare_ns
+        self.spare = Spare(crew, prepare_ns)
         self._apply, self._clock = apply, clock
 
     @property
     def quiet(self) -> bool:
         """Nobody owes an answer."""
-        return not any(station.awaited for station in self.stations)
+        return self.spare.worker is None and not any(station.awaited for station in self.stations)
+
+    @property
+    def deadlines(self) -> list[Ns]:
+        """When answers that are awaited become overdue."""
+        found = [self.spare.deadline, *(station.deadline for station in self.stations)]
+        return [deadline for deadline in found if deadline != NEVER]
 
     @property
     def pacing(self) -> bool:
@@ -138,9 +147,11 @@ class Roster:
     def bury_overdue(self) -> None:
         """Kill every worker whose answer is overdue."""
         now = self.crew.now()
-        for worker, station in enumerate(self.stations):
-            if NEVER != station.deadline <= now:
-                self.gone(worker, self.crew.kill(worker, "hang"))
+        late = [worker for worker, station in enumerate(self.stations) if NEVER != station.deadline <= now]
+        if (beside := self.spare.overdue(now)) is not None and beside not in late:
+            late.append(beside)
+        for worker in late:
+            self.gone(worker, self.crew.kill(worker, "hang"))
 
     # --- replies ------------------------------------------------------------------------------------------------
 
@@ -164,6 +175,7 @@ class Roster:
         """Tell the machine that a worker went down; whether it is replaced is the machine's word."""
         station = self.stations[worker]
         station.reset()
+        self.spare.lost(worker)
         if station.deaths < DEATHS:
             station.last_words = reply.message
         station.deaths += 1

@@ -49,6 +49,13 @@ class Compile(_Message, frozen=True):
     warm: tuple[Executed, ...]
 
 
+class CompileBeside(_Message, frozen=True):
+    """Do what ``order`` says in a thread on ``cores``, and go on serving meanwhile. Answered by ``Beside``."""
+
+    order: Compile
+    cores: tuple[int, ...]
+
+
 class Run(_Message, frozen=True):
     """Run ``members`` as one batch at ``executed`` dims. Answered by ``Ran``.
 
@@ -103,7 +110,7 @@ class Stop(_Message, frozen=True):
     """End the process. No answer but the end of the pipe."""
 
 
-Order = Load | Compile | Run | Answer | Grade | Inspect | RunPace | Forget | Stop
+Order = Load | Compile | CompileBeside | Run | Answer | Grade | Inspect | RunPace | Forget | Stop
 
 # --- worker to driver ---------------------------------------------------------------------------------------
 
@@ -144,6 +151,12 @@ class Refused(_Message, frozen=True):
     failure: CompileFailure
 
 
+class Beside(_Message, frozen=True):
+    """What became of a ``CompileBeside``. Answers to later orders may come before it."""
+
+    reply: Compiled | Refused
+
+
 class Ran(_Message, frozen=True):
     """``started``..``ended`` holds the assembly of the batch (``report.assembly_ns``) and the run of the network."""
 
@@ -182,7 +195,7 @@ class Paced(_Message, frozen=True):
     stream_ns: tuple[Ns, ...]
 
 
-Reply = Hello | Broken | Loaded | Compiled | Refused | Ran | Answers | Graded | Inspected | Paced
+Reply = Hello | Broken | Loaded | Compiled | Refused | Beside | Ran | Answers | Graded | Inspected | Paced
 
 encode = msgspec.msgpack.Encoder().encode
 decode_order = msgspec.msgpack.Decoder(Order).decode

@@ -8,9 +8,11 @@ so the driver sees them as the time from ``ended`` to done (about 30 us, plus on
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import pickle
+import threading
 import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
@@ -25,6 +27,7 @@ from trimtab.domain.profile import CompileFailure, FailureKind
 from trimtab.errors import TrimtabError
 from trimtab.mapping.pad import assemble, filler, split
 from trimtab.runtime import starved, wire
+from trimtab.runtime.beside import Beside, unable
 from trimtab.runtime.counters import Counters
 from trimtab.runtime.grading import Grader
 from trimtab.runtime.pace import PaceKernel
@@ -53,6 +56,14 @@ class _Outcome(NamedTuple):
     message: str
 
 
+class _Made(NamedTuple):
+    """A compiled entry, and when compiling it began and ended."""
+
+    program: CompiledEntry
+    started: Ns
+    ended: Ns
+
+
 class Worker:
     """The worker without its process: ``handle`` one order, return the reply. Clock and counters can be replaced."""
 
@@ -64,6 +75,7 @@ class Worker:
         self._entries: dict[EntryId, CompiledEntry] = {}
         self._check = OutputCheck(tuple(out.name for out in job.model.spec.outputs), job.infinities)
         self._pace: PaceKernel | None = None
+        self._compiling = threading.Lock()
         self._handlers: dict[type, Callable[[Any], wire.Reply | None]] = {
             wire.Load: self._load,
             wire.Compile: self._compile,
@@ -91,17 +103,12 @@ class Worker:
         entry = order.entry
         before = self._counters.resident_bytes()
         self._counters.begin()
-        started = self._clock()
-        try:
-            compiled = self._backend.compile(self._model, entry, order.options)
-        except Exception as error:
-            return wire.Refused(_failure(entry.id, error, ""))
-        ended = self._clock()
-        if isinstance(compiled, CompileFailure):
-            return wire.Refused(compiled)
+        made = self._make(order)
+        if isinstance(made, CompileFailure):
+            return wire.Refused(made)
         peak, after = self._counters.peak_bytes(), self._counters.resident_bytes()
         self._close(entry.id)
-        self._entries[entry.id] = compiled
+        self._entries[entry.id] = made.program
         for executed in order.warm:
             outcome = self._execute(entry.id, executed, ())
             if outcome.error != "none":
@@ -109,7 +116,38 @@ class Worker:
                 message = f"warming {executed}: {outcome.message}"
                 return wire.Refused(CompileFailure(entry=entry.id, kind=kind, message=message))
         gc.freeze()  # a compiled network is thousands of objects that no later collection needs to visit
-        return wire.Compiled(entry.id, started, ended, before, after, peak, order.warm)
+        return wire.Compiled(entry.id, made.started, made.ended, before, after, peak, order.warm)
+
+    def compile_beside(self, order: wire.Compile) -> wire.Compiled | wire.Refused:
+        """The same for a thread beside the batches: they see the entry once it is whole, and no counter of theirs is
+        touched. The peak of memory is not known."""
+        id_ = order.entry.id
+        before = self._counters.resident_bytes()
+        why = unable(self._backend.info())
+        made = CompileFailure(entry=id_, kind="unsupported", message=why) if why else self._make(order)
+        if isinstance(made, CompileFailure):
+            return wire.Refused(made)
+        for executed in order.warm:
+            try:
+                made.program.run(filler(self._model.spec, self._model.dim_names, executed))
+            except Exception as error:
+                made.program.close()
+                return wire.Refused(_failure(id_, error, f"warming {executed}: "))
+        made.program.events()  # they are told of batches only
+        self._entries[id_] = made.program
+        gc.freeze()
+        after = self._counters.resident_bytes()
+        return wire.Compiled(id_, made.started, made.ended, before, after, NEVER, order.warm)
+
+    def _make(self, order: wire.Compile) -> _Made | CompileFailure:
+        """Compile, one entry at a time in this process: no runtime is asked for two at once."""
+        with self._compiling:
+            started = self._clock()
+            try:
+                program = self._backend.compile(self._model, order.entry, order.options)
+            except Exception as error:
+                return _failure(order.entry.id, error, "")
+            return program if isinstance(program, CompileFailure) else _Made(program, started, self._clock())
 
     def _run(self, order: wire.Run) -> wire.Ran:
         outcome = self._execute(order.entry, order.executed, order.members)
@@ -197,26 +235,46 @@ class Worker:
 
 def serve(fd: int) -> None:
     """Read the job, say hello, then answer orders until told to stop or until the driver is gone."""
-    pipe = Connection(fd)
-    try:
+    pipe, counters = Connection(fd), Counters()
+    with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):  # the driver is gone
         job = Job(*pickle.loads(pipe.recv_bytes()))  # noqa: S301 - from the driver that started this process
-        worker = _start(job, pipe)
-        while worker and not isinstance(order := wire.decode_order(pipe.recv_bytes()), wire.Stop):
-            reply = worker.handle(order)
-            if reply is not None:
-                pipe.send_bytes(wire.encode(reply))
-    except (EOFError, BrokenPipeError, ConnectionResetError):
-        return  # the driver is gone
+        post = _Post(pipe)
+        worker = _start(job, counters, post)
+        if worker is not None:
+            _attend(worker, Beside(worker, counters, post), pipe, post)
 
 
-def _start(job: Job, pipe: Connection) -> Worker | None:
+class _Post:
+    """Sends replies, for whichever thread has one."""
+
+    def __init__(self, pipe: Connection) -> None:
+        self._pipe, self._lock = pipe, threading.Lock()
+
+    def __call__(self, reply: wire.Reply) -> None:
+        with self._lock:
+            self._pipe.send_bytes(wire.encode(reply))
+
+
+def _attend(worker: Worker, beside: Beside, pipe: Connection, post: _Post) -> None:
+    """Answer orders in turn; what is compiled beside them is answered when it is done."""
+    with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
+        while not isinstance(order := wire.decode_order(pipe.recv_bytes()), wire.Stop):
+            beside.settle()
+            if isinstance(order, wire.CompileBeside):
+                beside.start(order)
+            elif (reply := worker.handle(order)) is not None:
+                post(reply)
+    beside.leave()
+
+
+def _start(job: Job, counters: Counters, post: _Post) -> Worker | None:
     try:
-        worker = Worker(job.backend(), job, Counters())
+        worker = Worker(job.backend(), job, counters)
         hello: wire.Reply = worker.hello()
     except Exception as error:
-        pipe.send_bytes(wire.encode(wire.Broken(_said(error))))
+        post(wire.Broken(_said(error)))
         return None
-    pipe.send_bytes(wire.encode(hello))
+    post(hello)
     return worker
 
 

@@ -47,7 +47,8 @@ def size_affinity(asked: Asked) -> tuple[int, ...]:
     return tuple(range(first, max(beyond, first + 1)))
 
 
-PLACE: dict[str, Place] = {"shared": shared, "stream-affinity": stream_affinity, "size-affinity": size_affinity}
+SIZE_AFFINITY = "size-affinity"
+PLACE: dict[str, Place] = {"shared": shared, "stream-affinity": stream_affinity, SIZE_AFFINITY: size_affinity}
 """``ServePolicy.placement`` -> placement."""
 
 

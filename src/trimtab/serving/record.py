@@ -55,7 +55,8 @@ from trimtab.errors import RunError
 Row: TypeAlias = tuple[Any, ...]
 Sink: TypeAlias = Callable[[str, Sequence[Row]], None]
 """``sink(table, rows)``; tables are ``requests``, ``batches``, ``marks``, ``samples`` (rows in the order of
-:func:`schemas`) and ``details`` (rows ``(number, text)``)."""
+:func:`schemas`), ``details`` (rows ``(number, text)``) and ``entries`` (rows ``(number, id)``, of those that came
+while it served)."""
 
 _NO_REPORT = BatchReport()
 _ERROR = {kind: code for code, kind in enumerate(ERROR_KINDS)}
@@ -111,7 +112,7 @@ class Recorder:
         self._cores = tuple(cores)
         self._sink = sink
         self._schemas = schemas(workload.dim_names)
-        self._rows: dict[str, list[Row]] = {name: [] for name in ("details", *self._schemas)}
+        self._rows: dict[str, list[Row]] = {name: [] for name in ("details", "entries", *self._schemas)}
         self._flush_at: Ns | None = None
         self._sunk = dict.fromkeys(self._rows, 0)
         self._requests, self._batches = self._rows["requests"], self._rows["batches"]
@@ -137,6 +138,12 @@ class Recorder:
                 self._never_ran(event.t, command)
         if self._sink is not None:
             self._flush_if_due(event.t)
+
+    def answered(self, t: Ns, request: int, error: ErrorKind) -> None:
+        """A server that is not ours answered ``request``, or never will: nothing of its batch is known."""
+        self._never_ran(t, Finish(NEVER, request, error))
+        if self._sink is not None:
+            self._flush_if_due(t)
 
     def pace(self, worker: int, compute_ns: float, stream_ns: float) -> None:
         """What the pace kernel measured; call it between the worker's Occupied and Released with label ``pace``."""
@@ -184,9 +191,10 @@ class Recorder:
         """
         self._rows[table].append(row)
         self._sunk[table] += 1
-        if table == "details":
+        if table in ("details", "entries"):
             number, text = row
-            self._details[text] = number
+            known = self._details if table == "details" else self._entries
+            known[text] = number
 
     def trace(self, complete: bool = True) -> Trace:
         """The Trace so far: a request without a row has not ended and is ``unfinished``."""
@@ -273,6 +281,7 @@ class Recorder:
                 self._mark(event.t, event.t, "entry-ready", event.worker, detail=event.entry)
                 self._prepared(event)
             case EntryFailed():
+                self._asked.pop((event.worker, event.entry), None)
                 detail = f"{event.entry}: {event.message}"
                 self._mark(event.t, event.t, "entry-failed", event.worker, detail=detail)
             case Occupied():
@@ -304,7 +313,7 @@ class Recorder:
     def _changed(self, event: PlanChange) -> None:
         match event:
             case EntryAsked():
-                self._entries.setdefault(event.entry.id, len(self._entries))
+                self._came(event.entry.id)
                 self._asked[event.worker, event.entry.id] = event.t
             case Remapped():
                 table = " ".join(entry.id for entry in event.spec.entries)
@@ -312,6 +321,11 @@ class Recorder:
                 self._mark(event.t, event.t, event.kind, NEVER, detail=detail)
             case EntryDropped():
                 self._mark(event.t, event.t, "entry-dropped", NEVER, detail=event.entry)
+
+    def _came(self, entry: EntryId) -> None:
+        if entry not in self._entries:
+            number = self._entries[entry] = len(self._entries)
+            self._rows["entries"].append((number, entry))
 
     def _release(self, t: Ns, worker: int, label: str) -> None:
         if (worker, label) in self._busy:

@@ -31,7 +31,7 @@ from trimtab.domain.account import ACCOUNT_COLUMNS, BATCH_PARTS, CAUSES, PARTS, 
 from trimtab.domain.noun import NEVER, EntryId
 from trimtab.domain.plan import Plan
 from trimtab.domain.ports import Predictor
-from trimtab.domain.trace import Table, Trace
+from trimtab.domain.trace import MARK_KINDS, Table, Trace
 from trimtab.errors import DataError
 from trimtab.evidence.attribute._model import Model
 from trimtab.evidence.attribute.cuts import Timeline, batch_ends, cut
@@ -40,7 +40,7 @@ from trimtab.evidence.attribute.replays import Sets
 from trimtab.evidence.attribute.split import Int, Members, apportion, batch_rows, muldiv
 from trimtab.evidence.attribute.story import story
 from trimtab.evidence.attribute.tail import findings
-from trimtab.serving.place import PLACE, Asked, size_ranks
+from trimtab.serving.place import PLACE, SIZE_AFFINITY, Asked, size_ranks
 
 __all__ = ["account", "batch_rows", "build", "classes", "findings", "story", "succeeded"]
 
@@ -51,26 +51,43 @@ def account(trace: Trace, promise: Predictor, reference: Predictor, reference_en
     """The account of ``trace``, run under ``plan``.
 
     ``promise`` knows T_e of the plan's own entries, ``reference`` T_ref of ``reference_entry``. Raises DataError where
-    the trace's times contradict each other, or where it ran entries that the plan does not have.
+    the trace's times contradict each other, or where it ran entries that neither the plan has nor a controller brought.
     """
     return build(trace, promise, reference, reference_entry, plan, eligible_workers(trace, plan))
 
 
 def eligible_workers(trace: Trace, plan: Plan) -> Eligible:
-    """By stream and entry of ``trace``: the workers that the plan's placement allows."""
+    """By stream and entry of ``trace``: the workers that the plan's placement allows.
+
+    An entry that came while the run served has no rank by size; no placement may ask for it.
+    """
     ranks = size_ranks({entry.id: entry for entry in plan.compile.entries})
-    foreign = [entry for entry in trace.entries if entry not in ranks]
+    came = late_entries(trace)
+    ran = [trace.entries[code] for code in np.unique(trace.batches["entry"]).tolist() if code >= 0]
+    foreign = [entry for entry in ran if entry not in ranks and entry not in came]
     if foreign:
         raise DataError(
             f"plan {plan.id!r} has no entry {foreign[0]!r}",
             where=f"run {trace.run.id}",
             fix="account for a run with the plan that it ran under",
         )
+    if came and plan.serve.placement == SIZE_AFFINITY:
+        raise DataError(
+            f"entry {min(came)!r} came while it served, and placement by size depends on when",
+            where=f"run {trace.run.id}",
+            fix="account for a run whose table did not change, or that is placed in another way",
+        )
     place, workers = PLACE[plan.serve.placement], trace.run.workers
     return tuple(
-        tuple(place(Asked(stream, ranks[entry], len(ranks), workers)) for entry in trace.entries)
+        tuple(place(Asked(stream, ranks.get(entry, 0), len(ranks), workers)) for entry in trace.entries)
         for stream in range(len(trace.streams))
     )
+
+
+def late_entries(trace: Trace) -> set[EntryId]:
+    """The entries that a controller had prepared while the run served."""
+    prepared = trace.marks["kind"] == MARK_KINDS.index("prepare")
+    return {trace.details[number] for number in trace.marks["detail"][prepared].tolist()}
 
 
 def build(

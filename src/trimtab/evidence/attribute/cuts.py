@@ -41,10 +41,11 @@ def down_spans(trace: Trace, worker: int, last: int) -> Spans:
     """When a worker was not live: before it first takes traffic, and from each ``worker-down`` until it does again.
 
     It takes traffic from the last ``entry-ready`` or ``entry-failed`` before its next batch; traces that record none
-    have ``worker-up`` instead. A worker without marks was live all along.
+    have ``worker-up`` instead. A worker without marks was live all along. What is prepared beside
+    it keeps it from nothing.
     """
     downs = np.sort(_marks(trace, worker, "worker-down")[0])
-    ready = np.sort(_marks(trace, worker, "entry-ready", "entry-failed")[0])
+    ready = _got_ready(trace, worker)
     ups = ready if ready.size else np.sort(_marks(trace, worker, "worker-up")[0])
     sent = np.sort(trace.batches["dispatched"][trace.batches["worker"] == worker])
     if not (ups.size or downs.size):
@@ -56,6 +57,16 @@ def down_spans(trace: Trace, worker: int, last: int) -> Spans:
     ends = np.append(starts[1:], last)
     until = [_live_from(ups, sent, int(a), int(b)) for a, b in zip(starts, ends, strict=True)]
     return starts, np.array(until, dtype=np.int64)
+
+
+def _got_ready(trace: Trace, worker: int) -> Int:
+    """When entries became ready, or failed, that the worker prepared itself."""
+    marks = trace.marks.take(trace.marks["worker"] == worker)
+    own = np.isin(marks["kind"], [MARK_KINDS.index(kind) for kind in ("entry-ready", "entry-failed")])
+    beside = marks["kind"] == MARK_KINDS.index("prepare")
+    came = set(zip(marks["end"][beside].tolist(), marks["detail"][beside].tolist(), strict=True))
+    ready = zip(marks["t"][own].tolist(), marks["detail"][own].tolist(), strict=True)
+    return np.sort(np.array([t for t, entry in ready if (t, entry) not in came], dtype=np.int64))
 
 
 def _live_from(ups: Int, sent: Int, start: int, end: int) -> int:

@@ -16,7 +16,8 @@ Where batches re-form, a jitter of some microseconds decides who rides with whom
 batch, drawn from (replica, oldest member); what differs between replicas is no effect.
 
 Limits. Pace runs are left out (they wait for idle workers). A worker that went down, or a batch that failed, is not run
-again: such a run is refused. Ragged padding goes away with padding, as if kernels were packed.
+again, nor a table of entries that changed: such a run is refused. Ragged padding goes away with padding, as if kernels
+were packed.
 """
 
 from __future__ import annotations
@@ -60,6 +61,12 @@ def refusal(trace: Trace) -> str:
     fell = [MARK_KINDS.index(kind) for kind in ("worker-down", "entry-failed")]
     if np.isin(trace.marks["kind"], fell).any():
         return "a worker went down or lost an entry, and that is not run again"
+    changed = [MARK_KINDS.index(kind) for kind in ("remap", "roll-back")]
+    swaps = trace.marks["detail"][np.isin(trace.marks["kind"], changed)]
+    if swaps.size:
+        return (
+            f"its table of entries changed while it served, first to: {trace.details[swaps[0]]}; that is not run again"
+        )
     return "" if len(trace.batches) else "no batch ran"
 
 
