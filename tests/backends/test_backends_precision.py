@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import platform
 import sys
 from pathlib import Path
@@ -15,9 +16,9 @@ from msgspec.structs import replace
 from onnx import helper, numpy_helper
 
 from trimtab import backends
-from trimtab.backends import _onnx
+from trimtab.backends import _kept, _onnx
 from trimtab.backends._precision import precision
-from trimtab.backends._quantise import Quantiser
+from trimtab.backends._quantise import QuantiseError, Quantiser
 from trimtab.domain.plan import Precision
 from trimtab.domain.ports import Backend, CompiledEntry, ModelFile
 from trimtab.domain.profile import CompileFailure, CompileOptions, CompileProfile, Inspection
@@ -182,6 +183,49 @@ def test_the_folder_of_a_quantised_network_goes_with_the_last_who_holds_it(dense
     assert path.is_file()
     del file
     assert not path.parent.exists()
+
+
+def test_a_kept_network_is_only_loaded_by_the_next_worker(
+    dense: ModelFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, options = replace(dense, kept=str(tmp_path / "networks")), CompileOptions(precision="int8", extra=STATIC)
+    first = Quantiser().file_for(model, options)
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    again = Quantiser().file_for(model, options)
+    assert (again.path, again.note, again.made) == (first.path, first.note, True)
+    digest = hashlib.sha256(Path(first.path).read_bytes()).hexdigest()
+    assert (Path(first.path).name, first.note.endswith(digest)) == (f"{digest}.onnx", True)
+    for other in (replace(model, sha256="another"), replace(model, calibration_sha256="d")):
+        with pytest.raises(QuantiseError, match="exit code 1"):
+            Quantiser().file_for(other, options)
+    with pytest.raises(QuantiseError, match="exit code 1"):
+        Quantiser().file_for(model, replace(options, extra=STATIC | {"quantise_per_channel": "off"}))
+    assert sorted(path.suffix for path in (tmp_path / "networks").iterdir()) == [".json", ".onnx"]
+
+
+@pytest.mark.parametrize("damage", ["cut", "altered", "gone", "no index"])
+def test_what_is_kept_and_damaged_is_made_again(damage: str, dense: ModelFile, tmp_path: Path) -> None:
+    model, options = replace(dense, kept=str(tmp_path)), CompileOptions(precision="int8", extra={"quantise": "dynamic"})
+    path = Path(Quantiser().file_for(model, options).path)
+    whole, (index,) = path.read_bytes(), tmp_path.glob("*.json")
+    if damage == "no index":
+        index.write_bytes(index.read_bytes()[:20])
+    elif damage == "gone":
+        path.unlink()
+    else:
+        path.write_bytes(whole[:-9] if damage == "cut" else b"x" + whole[1:])
+    assert _kept.find(tmp_path, index.stem) is None
+    assert Path(Quantiser().file_for(model, options).path) == path
+    assert path.read_bytes() == whole
+    assert _kept.find(tmp_path, index.stem) is not None
+
+
+def test_a_folder_that_cannot_be_written_is_a_failure_that_says_so(made, dense: ModelFile, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    options = CompileOptions(precision="int8", extra={"quantise": "dynamic"})
+    failure = made["onnxruntime"].compile(replace(dense, kept=str(tmp_path / "file" / "networks")), WHOLE, options)
+    assert isinstance(failure, CompileFailure)
+    assert failure.message.startswith("the quantised network cannot be kept: ")
 
 
 def test_a_quantiser_that_dies_is_a_failure(made, dense: ModelFile, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,14 +11,16 @@ and agreed in 0.98 of the places; with additions and multiplications too, 0.78 t
 weight agreed in 0.49; dynamic convolutions took six times as long. ``quantise_operators`` names others.
 
 ONNX Runtime's own tools do it (``_quantiser``), in a process of their own: what they take of memory and leave behind in
-a process is not the served program's. A network is quantised once for each recipe and kept in a temporary folder that
-lives as long as the backend; nothing is written beside the user's file. What is not quantised stays float.
+a process is not the served program's. A network is quantised once for each recipe and kept in the folder that the model
+names for it, so that a later worker only loads it; else in a temporary one that lives as long as the backend. Nothing is
+written beside the user's file. What is not quantised stays float.
 
 The same network, recipe, calibration inputs and version give the same bytes, whose digest is in the profile's note.
 """
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import os
 import shutil
@@ -27,12 +29,16 @@ import sys
 import tempfile
 import weakref
 from collections.abc import Mapping
+from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
-from trimtab.backends._options import failure, words_of
+from trimtab import __version__
+from trimtab.backends import _kept
+from trimtab.backends._options import brief, failure, words_of
 from trimtab.domain.noun import EntryId, Noun
 from trimtab.domain.ports import ModelFile
 from trimtab.domain.profile import CompileFailure, CompileOptions, FailureKind
@@ -90,12 +96,17 @@ class Answer(Noun, frozen=True, kw_only=True):
 class NetworkFile(NamedTuple):
     """A network ready to be read: its file and, where it was made here, what has to be known to make it again.
 
-    The file is there for as long as ``owner`` is.
+    Where it lies in a temporary folder, it is there for as long as ``owner`` is.
     """
 
     path: str
     note: str = ""
     owner: object = None
+
+    @property
+    def made(self) -> bool:
+        """Whether it was made here, and is not the user's own file."""
+        return bool(self.note)
 
 
 class QuantiseError(Exception):
@@ -155,11 +166,10 @@ class Folder:
 
 
 class Quantiser:
-    """Makes each quantised network once."""
+    """Makes each quantised network once, unless it is kept from before."""
 
     def __init__(self) -> None:
         self._folder: Folder | None = None
-        self._made: dict[bytes, NetworkFile] = {}
 
     def file_for(self, model: ModelFile, options: CompileOptions) -> NetworkFile:
         """The network that ``options`` ask for: quantised, or the model's own file. QuantiseError if there is none."""
@@ -172,18 +182,40 @@ class Quantiser:
         if recipe.how == "static" and not model.calibration:
             why = "static quantisation needs calibration inputs: name them in model.calibration.bank"
             raise QuantiseError("unsupported", why)
-        key = msgspec.json.encode((model, recipe))
-        if key not in self._made:
-            self._made[key] = self._make(model, recipe)
-        return self._made[key]
+        key = _key(model, recipe)
+        try:
+            shelf, owner = self._shelf(model)
+            path, note = _kept.find(shelf, key) or _make(shelf, key, model, recipe)
+        except OSError as error:
+            raise QuantiseError("compiler-error", f"the quantised network cannot be kept: {brief(error)}") from error
+        return NetworkFile(str(path), note, owner)
 
-    def _make(self, model: ModelFile, recipe: Recipe) -> NetworkFile:
+    def _shelf(self, model: ModelFile) -> tuple[Path, Folder | None]:
+        """Where networks that are made from ``model`` are kept, and who has to live for it to be there."""
+        if model.kept:
+            shelf = Path(model.kept)
+            shelf.mkdir(parents=True, exist_ok=True)
+            return shelf, None
         self._folder = self._folder or Folder()
-        target = self._folder.path / f"{len(self._made)}.onnx"
-        answer = _ask(Order(model=model, recipe=recipe, target=str(target)))
+        return self._folder.path, self._folder
+
+
+def _key(model: ModelFile, recipe: Recipe) -> str:
+    """Digest of all that the network depends on: what it is made from, how, and by which versions."""
+    tools = (__version__, *(version(name) for name in TOOLS))
+    return hashlib.sha256(msgspec.json.encode((replace(model, kept=""), recipe, tools))).hexdigest()
+
+
+def _make(shelf: Path, key: str, model: ModelFile, recipe: Recipe) -> tuple[Path, str]:
+    draft = _kept.part(shelf, f"{key}.onnx")
+    try:
+        answer = _ask(Order(model=model, recipe=recipe, target=str(draft)))
         if answer.fault:
             raise QuantiseError(answer.kind, answer.fault)
-        return NetworkFile(str(target), _note(recipe, answer), self._folder)
+        note = _note(recipe, answer)
+        return _kept.keep(shelf, key, draft, note), note
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def _ask(order: Order) -> Answer:

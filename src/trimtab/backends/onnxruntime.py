@@ -122,7 +122,7 @@ class OnnxRuntimeBackend:
             return refusal
         try:
             file = self._quantiser.file_for(model, options)
-            network = _onnx.read(file.path) if file.owner else network  # one network in memory, not two
+            network = _onnx.read(file.path) if file.made else network  # one network in memory, not two
             return OnnxRuntimeEntry(self._ort, network, file, model, entry, options)
         except QuantiseError as error:
             return failure(entry.id, error.kind, str(error))

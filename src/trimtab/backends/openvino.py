@@ -120,7 +120,7 @@ class OpenVinoBackend:
         shapes = {name: self._shape(axes, options.extra.get("bounds") == "on") for name, axes in ranges.items()}
         try:
             file = self._quantiser.file_for(model, options)
-            network = self._read(file.path) if file.owner else network
+            network = self._read(file.path) if file.made else network
             network.reshape(shapes)
             program = OpenVinoEntry(self._core, network, file, model, entry, config_of(options))
         except QuantiseError as error:

@@ -22,6 +22,7 @@ class ModelFile(Noun, frozen=True, kw_only=True):
 
     ``calibration`` is the resolved file of ``spec.calibration.bank`` (empty: the study names none). ``torch`` is
     ``spec.torch`` with its file in full; where it is the only network, ``path`` is empty and ``sha256`` is its digest.
+    ``kept`` is the folder where networks that are made from this one are kept for later workers (empty: nowhere).
     """
 
     path: str
@@ -32,6 +33,7 @@ class ModelFile(Noun, frozen=True, kw_only=True):
     calibration_sha256: str = ""
     torch: str = ""
     torch_sha256: str = ""
+    kept: str = ""
 
 
 class Ability(Noun, frozen=True, kw_only=True):
@@ -43,13 +45,18 @@ class Ability(Noun, frozen=True, kw_only=True):
 
 
 class BackendInfo(Noun, frozen=True, kw_only=True):
-    """``trimtab backends``: one runtime, whether it is usable here, and what it can do."""
+    """``trimtab backends``: one runtime, whether it is usable here, and what it can do.
+
+    ``entry_s``: about how long it takes to compile and inspect one entry of a usual network, where a time budget has to
+    reckon with it, s.
+    """
 
     name: str
     available: bool
     why: str
     versions: dict[str, str]
     abilities: tuple[Ability, ...]
+    entry_s: float = 0.0
 
 
 class CompiledEntry(Protocol):
