@@ -8,9 +8,10 @@ import msgspec
 from msgspec.structs import replace
 from sample_findings import figure, replay, score, series, validate, workload
 from sample_stages import attributed, compiled, retuned
+from sample_trends import decided, padding, sweep
 
 from trimtab.domain.envelope import Assumptions, Envelope, EnvelopeCheck, Pace
-from trimtab.domain.figure import Interval
+from trimtab.domain.figure import Figure, Findings, Interval, Series
 from trimtab.domain.packet import Manifest, ManifestFile, Record
 from trimtab.domain.plan import CompileSpec, Entry, Plan, ServePolicy
 from trimtab.domain.profile import CompileFailure, CompileOptions, CompileProfile, Inspection, Operator, ShapeTiming
@@ -240,6 +241,10 @@ def run(id: str, plan: str, part: str = "held-out") -> RunInfo:  # noqa: A002
     )
 
 
+def _with(found: Findings, figures: tuple[Figure, ...], extra: tuple[Series, ...]) -> Findings:
+    return replace(found, figures=(*found.figures, *figures), series=(*found.series, *extra))
+
+
 def ship() -> Record:
     """Everything there is, and a change that helps."""
     return Record(
@@ -250,8 +255,9 @@ def ship() -> Record:
             "replay": replay(),
             "attribute": attributed(),
             "score": score(),
-            "retune": retuned(),
-            "validate": validate(),
+            "retune": _with(retuned(), (), (sweep(),)),
+            "validate": _with(validate(), *padding()),
+            "decide": decided(),
         },
         envelope=envelope(),
         checks=checks(),

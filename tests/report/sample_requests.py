@@ -50,12 +50,18 @@ def slow_requests() -> tuple[Series, ...]:
         for start in (0.0, 21.0)
     ]
     bands: list[dict[str, Cell]] = [{"band": band, "cause": "cold"} for band in ("24–284", "297–544", "557–791")]
+    served: list[dict[str, Cell]] = [
+        {"t": 0.7 * k, "end": 0.7 * k + 0.7, "worker": 0, "stream": f"client-{k % 3 + 1}", "size": 24 + 13 * k,
+         "busy": 0.4, "waiting": 2.0 if k in SLOW else 0.0}
+        for k in range(60)
+    ]  # fmt: skip
     note = "6 of the 6 requests of the p95 set, the slowest; 54 of the 54 others that ended"
     return (
         series("requests.shown", shown, artifact, note=note),
         series("requests.parts", parts, artifact, note=note),
         series("requests.stories", stories, artifact, note=note),
         series("requests.front", front, artifact, note=note),
+        series("requests.served", served, artifact),
         series("queue.waits", waits, artifact),
         series("tail.p95.by_band", bands, artifact),
     )

@@ -43,12 +43,12 @@ def stacks(section: Section) -> list[list[str]]:
     return [[panel.label for panel in block.panels] for block in split.left if isinstance(block, Panels)]
 
 
-def test_the_first_chart_is_accuracy_above_gain_and_says_that_it_is_simulated() -> None:
+def test_below_the_trend_stands_accuracy_above_gain_and_says_that_it_is_simulated() -> None:
     found = part(view(with_("score", adapted(8))), "score")
-    assert stacks(found)[0] == ["Late requests", "Mapping accuracy", "Gain in p95"]
+    assert stacks(found)[1] == ["Late requests", "Mapping accuracy", "Gain in p95"]
     split = found.blocks[0]
     assert isinstance(split, Split)
-    first = split.left[0]
+    first = split.left[1]
     assert isinstance(first, Panels)
     assert all("simulated" in panel.chart.alt for panel in first.panels)
     texts = [line.text for line in first.panels[-1].lines]

@@ -90,12 +90,12 @@ def test_without_the_series_there_is_no_section() -> None:
     assert "requests" not in {section.id for section in page.sections}
 
 
-def test_rows_that_two_charts_draw_are_carried_once() -> None:
-    layer = {"mark": "point", "data": {"values": [{"x": 1}]}}
-    other = {"mark": "line", "data": {"values": [{"x": 2}]}}
+def test_rows_are_carried_once_as_columns_where_all_have_the_same_fields() -> None:
+    layer = {"mark": "point", "data": {"values": [{"x": 1, "y": 2}, {"x": 3, "y": 4}]}}
+    other = {"mark": "line", "data": {"values": [{"x": 2}, {"y": 5}]}}
     lean, kept = html.thrifty([{"id": "a", "spec": {"layer": [layer, other]}}, {"id": "b", "spec": {"layer": [layer]}}])
-    assert kept == [[{"x": 1}]]
+    assert kept == [{"x": [1, 3], "y": [2, 4]}, [{"x": 2}, {"y": 5}]]
     assert [chart["spec"]["layer"] for chart in lean] == [
-        [{"mark": "point", "data": {"rows": 0}}, other],
+        [{"mark": "point", "data": {"rows": 0}}, {"mark": "line", "data": {"rows": 1}}],
         [{"mark": "point", "data": {"rows": 0}}],
     ]

@@ -37,7 +37,8 @@ def test_ship_says_what_to_do_how_much_it_gains_and_what_is_missing() -> None:
     assert opening.sentence == "Add padded entries 160, 288, 512 and 960, and warm each at start."
     assert opening.text == (
         f"On held-out traffic p95 falls from 72.4{G}ms to 41.2{G}ms, below its bound of 60 ms. "
-        f"Cold shapes: 50{G}% of the p95 tail. The change fails for p95 on held-out (cold start). "
+        f"Cold shapes own 50{G}% of the p95 tail: first runs of shapes that a worker had not run before. "
+        "The change fails for p95 on held-out (cold start). "
         "Still open: p95 on stream client-3."
     )
     assert opening.pending == (
@@ -51,7 +52,7 @@ def test_the_four_answers() -> None:
         ("72.4", f"41.2{G}ms", f"−43{G}% (−48 to −38{G}%); noise floor ±6{G}%"),
         (f"Cold shapes, 50{G}%", "", f"Removed alone: p95 33{G}ms less (25 to 42)"),
         ("Four new entries", "", "Compiler lead, 3.9 s compile, +118 MiB"),
-        ("All guards hold", "", "3,312 requests behind the primary cell"),
+        ("All guards hold", "", "3,312 held-out requests decide"),
     ]
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Iterator
 from importlib.resources import files
 from typing import Any
@@ -66,20 +65,27 @@ def charts_of(page: Page) -> Iterator[Chart]:
 
 
 def thrifty(charts: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[Any]]:
-    """The charts with rows that several layers draw kept once, in a list of their own: such a layer holds their place
-    in it as ``data.rows`` instead of ``data.values``."""
-    values = [layer["data"]["values"] for chart in charts for layer in chart["spec"]["layer"]]
-    texts = [json.dumps(rows, sort_keys=True) for rows in values]
-    times = Counter(texts)
-    kept = {text: rows for text, rows in zip(texts, values, strict=True) if times[text] > 1}
-    places = {text: place for place, text in enumerate(kept)}
+    """The charts without their rows, and the rows: each list of them once, as columns. A layer holds the place of its
+    rows in that list as ``data.rows``. Names of fields are most of what rows weigh."""
+    places: dict[str, int] = {}
+    kept: list[Any] = []
 
     def lean(layer: dict[str, Any]) -> dict[str, Any]:
-        place = places.get(json.dumps(layer["data"]["values"], sort_keys=True))
-        return layer if place is None else {**layer, "data": {"rows": place}}
+        rows = layer["data"]["values"]
+        place = places.setdefault(json.dumps(rows), len(kept))
+        if place == len(kept):
+            kept.append(columns(rows))
+        return {**layer, "data": {"rows": place}}
 
-    specs = ({**chart["spec"], "layer": [lean(layer) for layer in chart["spec"]["layer"]]} for chart in charts)
-    return [{**chart, "spec": spec} for chart, spec in zip(charts, specs, strict=True)], list(kept.values())
+    specs = [{**chart["spec"], "layer": [lean(layer) for layer in chart["spec"]["layer"]]} for chart in charts]
+    return [{**chart, "spec": spec} for chart, spec in zip(charts, specs, strict=True)], kept
+
+
+def columns(rows: list[dict[str, Any]]) -> Any:
+    """Rows that all have the same fields as one list a field; others as they are."""
+    if not rows or any(row.keys() != rows[0].keys() for row in rows):
+        return rows
+    return {name: [row[name] for row in rows] for name in rows[0]}
 
 
 def as_json(value: Any) -> str:

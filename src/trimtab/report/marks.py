@@ -110,14 +110,18 @@ def inside(**fields: str) -> str:
     return " && ".join(tests)
 
 
+EVERYBODY = "stream === null && size_lo === null"
+"""The test that neither a stream nor a band of shapes is chosen."""
+
+
 def named(cause: str, spec: Spec) -> Spec:
     """The same layer, all of whose marks belong to ``cause``: they dim when the pointer is on another one."""
     return {**spec, "name": f"cause_{cause}"} if cause in CAUSES else spec
 
 
-def faded(test: str) -> Spec:
-    """The opacity of marks that step back where they are outside of what is chosen."""
-    return {"condition": {"test": test, "value": 1}, "value": 0.12}
+def faded(test: str, rest: float = 0.12) -> Spec:
+    """The opacity of marks that step back, to ``rest``, where they are outside of what is chosen."""
+    return {"condition": {"test": test, "value": 1}, "value": rest}
 
 
 def hues(field: str, causes: Iterable[str]) -> Spec:

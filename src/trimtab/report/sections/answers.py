@@ -226,7 +226,7 @@ def certainty(book: Book) -> Answer | None:
         label="Certainty",
         value=_certainty_value(must, book.primary),
         squares=tuple(squares),
-        foot=f"{words.count(primary.samples)} requests behind the primary cell" if primary and primary.samples else "",
+        foot=f"{words.count(primary.samples)} {primary.slice} requests decide" if primary and primary.samples else "",
     )
 
 

@@ -12,6 +12,7 @@ from trimtab.report import words
 from trimtab.report.arms import Scale, touches, unit_of
 from trimtab.report.book import Book, Values, each, real, source, value
 from trimtab.report.page import Block, Cell, Column, Fold, Grid, Key, Mark, Prose, Row, Section, Strip, said_only
+from trimtab.report.sections import sweep
 
 FAR = 0.6
 """Changes beyond this (or beyond twice the largest gain) are named at the edge: drawn, they would flatten the rest."""
@@ -65,6 +66,8 @@ def section(book: Book) -> Section | None:
     if len(rows) > SHOWN:
         said = f"Show {words.many(len(rows) - SHOWN, 'more candidate')}"
         blocks.append(Fold(summary=said, grid=replace(whole, rows=whole.rows[SHOWN:], legend=())))
+    if (counted := sweep.panels(book)) is not None:
+        blocks.append(counted)
     return Section(
         id="candidates",
         nav="Candidates",

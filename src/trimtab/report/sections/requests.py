@@ -17,6 +17,8 @@ Datum = dict[str, object]
 
 LEAST = 0.005
 """A cause that owns less than this share of all slow requests has no bar of its own."""
+RUG = 40
+"""Pixels of a row of ticks, its room above included."""
 
 
 def section(book: Book) -> Section | None:
@@ -115,6 +117,27 @@ def _cloud(book: Book, points: list[Datum], base: Base) -> Panel | None:
     lines = tuple(Line(text=cause_label(name).lower(), swatch=f"cause-{name}") for name in present)
     grey = Line(text="not in the tail", swatch="dot static")
     return Panel(label="Latency", sub=place, chart=chart, lines=(*lines, grey) if base.axis == "time" else ())
+
+
+def rug(book: Book, base: Base) -> Panel | None:
+    """The slow requests as ticks over their sizes, in the colour of their cause, for a stack over sizes."""
+    shown = book.series("requests.shown")
+    slow = [point for point in _points(shown) if point["slow"] and "size" in point] if shown else []
+    if not slow:
+        return None
+    test = marks.inside(time="t", size="size", stream="stream")
+    tick: Spec = {"type": "rule", "strokeWidth": 1.5, "clip": True}
+    layers = [
+        marks.layer(
+            tick,
+            slow,
+            x={**base.where, "field": "size"},
+            color=marks.hues("cause", (str(point["cause"]) for point in slow)),
+            opacity=marks.faded(test),
+        )
+    ]
+    chart = marks.chart("shapes-slow", layers, base.height(RUG), "Slow requests by size", base.room, base.axis)
+    return Panel(label="Slow requests", sub="each by its largest cause", chart=chart)
 
 
 # --- what to choose -----------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from trimtab.report.page import (
     Strip,
 )
 from trimtab.report.palette import cause, cause_label, cause_look, colour
-from trimtab.report.sections import adaptation
+from trimtab.report.sections import adaptation, trend
 from trimtab.report.sections import windows as over_windows
 
 FEWEST = 3
@@ -37,11 +37,10 @@ def section(book: Book) -> Section | None:
     if mapping is None and windows is None:
         return None
     panels = over_windows.panels(book, windows) if windows and length(windows) >= FEWEST else ()
-    trend = adaptation.panels(book)
-    told = adaptation.said(book)
-    drawn = tuple(Panels(panels=stack) for stack in (trend, panels) if stack)
+    primary, told = trend.panels(book), adaptation.said(book)
+    drawn = tuple(Panels(panels=stack) for stack in (adaptation.panels(book), panels) if stack)
     below = (Prose(paragraphs=(("In simulation:", told),)) if told else None, adaptation.ledger(book))
-    left: tuple[Block, ...] = (*drawn, *(block for block in below if block is not None))
+    left: tuple[Block, ...] = tuple(block for block in (primary, *drawn, *below) if block is not None)
     beside = (_scatter(book, windows) or adaptation.scatter(book), _loss(book), _figures(book))
     right = tuple(block for block in beside if block is not None)
     return Section(

@@ -10,7 +10,7 @@ from trimtab.report.book import Book, Values, each, real, source
 from trimtab.report.marks import Base, Maker
 from trimtab.report.page import Block, Cell, Column, Fold, Grid, Line, Panel, Panels, Row, Section, Spec
 from trimtab.report.palette import colour
-from trimtab.report.sections import entries
+from trimtab.report.sections import entries, padding, requests
 
 SHOWN = 8
 """Rows of the open table; the rest folds."""
@@ -129,15 +129,19 @@ def _panels(book: Book, series: Series, points: list[Datum]) -> tuple[Panel, ...
     points = sorted(points, key=lambda point: point["x"])
     far = max(float(point["x"]) for point in points) * 1.02
     name = book.record.study.dim_names[0] if len(book.record.study.dim_names) == 1 else "executed volume"
-    where = marks.x("x", domain=(0.0, far), tickCount=8, title=f"{name}, executed")
+    where = marks.x("x", domain=(0.0, far), tickCount=8, title=name)
     histogram = book.series(f"workload.{name}")
     makers: list[Maker] = [partial(_traffic, histogram)] if histogram else []
     costs = book.series("compile.shapes")
-    makers += [partial(entries.panel, book, far), partial(_first, points, histogram)]
-    makers += [partial(_first_cost, book, costs, far)] if costs else []
-    makers += [partial(_service, points)]
+    makers.append(partial(entries.panel, book, far))
     alone = all(str(executed).startswith("1x") for executed in series.columns["executed"])
-    return marks.stack(makers, where, "size" if alone and len(book.record.study.dim_names) == 1 else "")
+    true_sizes = alone and len(book.record.study.dim_names) == 1  # then a request stands where its batch does
+    makers += [partial(padding.panel, book)] if true_sizes else []
+    makers.append(partial(_first, points, histogram))
+    makers += [partial(_first_cost, book, costs, far)] if costs else []
+    makers.append(partial(_service, points))
+    makers += [partial(requests.rug, book)] if true_sizes else []
+    return marks.stack(makers, where, "size" if true_sizes else "")
 
 
 def _service(points: list[Datum], base: Base) -> Panel:

@@ -1,7 +1,12 @@
-"""The panels of the queue section, on one axis of seconds: backlog, what each worker ran, and p95 by window."""
+"""The panels of the queue section, on one axis of seconds: backlog, what each worker ran, and p95 by window.
+
+Where a stream or a band of shapes is chosen, backlog and workers step back, and the part of the chosen ones stands
+before them in ink.
+"""
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from itertools import pairwise
 
@@ -19,6 +24,9 @@ SEAMLESS = 1.04
 
 ORDER = ("useful", "capacity", "co-batching", "padding", "premium", "interference", "off-core", "cold", "dispatch")
 """From below to above in a worker's strip; anything else stands on top."""
+STEPPED_BACK = 0.3
+FINE = 4
+"""Decimals of a busy share: a ten-thousandth of a strip is no pixel."""
 
 
 def panels(book: Book) -> tuple[Panel, ...]:
@@ -32,8 +40,9 @@ def panels(book: Book) -> tuple[Panel, ...]:
     if not times:
         return ()
     where = marks.x("t", domain=(0.0, max(times)), tickCount=8, title="s of one replay")
-    makers: list[Maker] = [partial(_waiting, book, waiting)] if waiting else []
-    makers += _workers(book, cores) if cores else []
+    served = _served(book)
+    makers: list[Maker] = [partial(_waiting, book, waiting, served)] if waiting else []
+    makers += _workers(book, cores, served) if cores else []
     if over_time:
         makers.append(partial(_p95, book, mine(book, over_time)))
     return marks.stack(makers, where, "time")
@@ -51,7 +60,7 @@ def first_run(rows: list[Values]) -> list[Values]:
     return [row for row in rows if row.get("run") == name]
 
 
-def _waiting(book: Book, series: Series, base: Base) -> Panel | None:
+def _waiting(book: Book, series: Series, served: list[Values], base: Base) -> Panel | None:
     data = [
         {"t": t, "n": n}
         for row in each(series)
@@ -62,23 +71,45 @@ def _waiting(book: Book, series: Series, base: Base) -> Panel | None:
     most = max(row["n"] for row in data)
     high = marks.y("n", domain=(0.0, max(most, 1.0) * 1.1), tickMinStep=1, format="d")
     area: Spec = {"type": "area", "color": colour("useful"), "interpolate": "step-after", "clip": True}
-    layers = [marks.layer(area, data, x=base.where, y=high)]
+    back = marks.faded(marks.EVERYBODY, STEPPED_BACK)
+    layers = [marks.layer(area, data, x=base.where, y=high, opacity=back)]
+    layers += _theirs(served, "waiting", "true", base, high)
     chart = marks.chart("queue-waiting", layers, base.height(110), "Requests waiting over time", base.room, base.axis)
-    lines = (Line(text=f"at most {words.number(most)} waiting"),)
-    return Panel(label="Waiting", sub=f"requests, {words.short(book.baseline.id)}", chart=chart, lines=lines)
+    lines = [Line(text=f"at most {words.number(most)} waiting")]
+    if served:
+        lines.append(Line(text="ink: the chosen stream or shapes, on average", swatch="ink"))
+    return Panel(label="Waiting", sub=f"requests, {words.short(book.baseline.id)}", chart=chart, lines=tuple(lines))
 
 
-def _workers(book: Book, series: Series) -> list[Maker]:
+def _served(book: Book) -> list[Values]:
+    """For whom the workers ran and who waited: one row a bin of time, worker, stream and size."""
+    series = book.series("requests.served")
+    return list(each(series)) if series else []
+
+
+def _theirs(served: list[Values], field: str, which: str, base: Base, high: Spec) -> list[Spec]:
+    """The part of the chosen stream and shapes in ink, from the bottom up; nothing as long as none are chosen."""
+    if not served:
+        return []
+    chosen = f"!({marks.EVERYBODY}) && {marks.inside(size='size', stream='stream')} && {which}"
+    total = {"aggregate": [{"op": "sum", "field": field, "as": "part"}], "groupby": ["t", "end"]}
+    bar: Spec = {"type": "rect", "color": colour("ink"), "clip": True}
+    place = {"x": base.where, "x2": marks.to("end"), "y": {**high, "field": "part"}, "y2": {"datum": 0}}
+    return [{**marks.layer(bar, served, **place), "transform": [{"filter": chosen}, total]}]
+
+
+def _workers(book: Book, series: Series, served: list[Values]) -> list[Maker]:
     rows = list(each(series))
     times = sorted({t for t in (real(row.get("t")) for row in rows) if t is not None})
     width = min((b - a for a, b in pairwise(times)), default=1.0)
     workers = sorted({str(row["worker"]) for row in rows}, key=lambda name: (len(name), name))
     return [
-        partial(_worker, book, name, [row for row in rows if str(row["worker"]) == name], width) for name in workers
+        partial(_worker, book, name, [row for row in rows if str(row["worker"]) == name], width, served)
+        for name in workers
     ]
 
 
-def _worker(book: Book, name: str, rows: list[Values], width: float, base: Base) -> Panel | None:
+def _worker(book: Book, name: str, rows: list[Values], width: float, served: list[Values], base: Base) -> Panel | None:
     """Stacked by cause; the height is the share of each bin that the worker was busy."""
     present = sorted({cause(str(row["cause"])) for row in rows}, key=lambda word: (_level(word), word))
     bins: dict[float, dict[str, float]] = {}
@@ -93,16 +124,18 @@ def _worker(book: Book, name: str, rows: list[Values], width: float, base: Base)
         data = [
             {
                 "t": t,
-                "end": t + width,
-                "lo": _below(parts, present, word),
-                "hi": _below(parts, present, word) + parts[word],
+                "end": round(t + width, FINE),
+                "lo": round(_below(parts, present, word), FINE),
+                "hi": round(_below(parts, present, word) + parts[word], FINE),
             }
             for t, parts in bins.items()
             if word in parts
         ]
         mark: Spec = {"type": "rect", "color": colour(word if word in CAUSES else "unprofiled"), "clip": True}
-        rects = marks.layer(mark, data, x=base.where, x2=marks.to("end"), y=high, y2=marks.to("hi"))
+        back = marks.faded(marks.EVERYBODY, STEPPED_BACK)
+        rects = marks.layer(mark, data, x=base.where, x2=marks.to("end"), y=high, y2=marks.to("hi"), opacity=back)
         layers.append(marks.named(word, rects))
+    layers += _theirs(served, "busy", f"datum.worker === {json.dumps(rows[0]['worker'])}", base, high)
     chart = marks.chart(
         f"worker-{name}", layers, base.height(62), f"What worker {name} ran over time", base.room, base.axis
     )

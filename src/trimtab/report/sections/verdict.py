@@ -7,7 +7,7 @@ from trimtab.report import words
 from trimtab.report.arms import arms
 from trimtab.report.book import Book
 from trimtab.report.page import Opening
-from trimtab.report.sections import answers, signing, tail
+from trimtab.report.sections import answers, owner, signing
 
 WORDS = {"ship": "Ship", "hold": "Hold", "rollback": "Roll back"}
 REASONS = {
@@ -17,13 +17,15 @@ REASONS = {
 }
 PLAIN = ("", "as recorded", "normal")
 """Conditions that need no mention: the traffic as it came."""
+METRICS = {"miss": "late requests", "max-error": "the largest error", "error-function": "the error"}
+"""Metrics whose stored word is not what a reader calls them."""
 
 
 def opening(book: Book) -> Opening | None:
     """The verdict, or what is known without one; None for a packet in which nothing has been found yet."""
     found = tuple(
         answer
-        for answer in (answers.primary(book), tail.answer(book), answers.change(book), answers.certainty(book))
+        for answer in (answers.primary(book), owner.answer(book), answers.change(book), answers.certainty(book))
         if answer is not None
     )
     verdict = book.record.verdict
@@ -68,10 +70,8 @@ def _situation(book: Book) -> str:
         part = primary.slice if primary else book.slice_of(book.series("replay.quantiles"))
         where = f"On {part} traffic" if part else "In this run"
         parts.append(f"{where} {answers.from_to(row)}, {answers.against_bound(book, row)}.")
-    owner = tail.sentence(book)
-    if owner:
-        parts.append(owner)
-    return " ".join(parts)
+    parts.append(owner.sentence(book))
+    return " ".join(part for part in parts if part)
 
 
 def _open_cells(verdict: Verdict) -> str:
@@ -90,7 +90,7 @@ def _open_cells(verdict: Verdict) -> str:
 
 def _named(cell: MatrixCell) -> str:
     condition = "" if cell.condition in PLAIN else f" ({cell.condition})"
-    return f"{cell.metric} on {cell.slice}{condition}"
+    return f"{METRICS.get(cell.metric, cell.metric)} on {cell.slice}{condition}"
 
 
 def _few(names: list[str], most: int = 3) -> list[str]:

@@ -9,11 +9,15 @@
     defaultStyle: false, hover: false, loader: loader, config: page.config,
   };
 
-  // Rows that several layers draw are carried once.
+  // Rows are carried once each, as columns where all of them have the same fields.
+  function unpacked(table) {
+    if (Array.isArray(table)) return structuredClone(table);
+    const names = Object.keys(table);
+    return table[names[0]].map((_, at) => Object.fromEntries(names.map((name) => [name, table[name][at]])));
+  }
+
   function filled(layer) {
-    return layer.data.rows === undefined
-      ? layer
-      : Object.assign({}, layer, { data: { values: structuredClone(page.rows[layer.data.rows]) } });
+    return Object.assign({}, layer, { data: { values: unpacked(page.rows[layer.data.rows]) } });
   }
 
   function draw(chart) {
