@@ -13,6 +13,7 @@ from trimtab.domain.figure import Figure, Series
 from trimtab.domain.noun import NEVER
 from trimtab.domain.trace import Trace
 from trimtab.evidence._latency_tables import table, window_edges
+from trimtab.evidence.attribute import served
 from trimtab.evidence.attribute.cuts import batch_ends
 from trimtab.evidence.attribute.sets import (
     LABELS,
@@ -90,12 +91,12 @@ def groups(account: Account, found: TailSet, code: Int, names: list[str], title:
             }
 
 
-def bands(trace: Trace) -> tuple[Int, list[str]]:
+def bands(trace: Trace, count: int = BANDS) -> tuple[Int, list[str]]:
     """Shape bands with about equal numbers of requests, by the product of the dynamic dims."""
     if not trace.dim_names or not len(trace.requests):
         return np.zeros(len(trace.requests), dtype=np.int64), ["all"]
     volume = np.prod(trace.requests.dims("dim", trace.dim_names), axis=1)
-    edges = np.unique(np.quantile(volume, np.linspace(0, 1, BANDS + 1)[1:-1], method="inverted_cdf"))
+    edges = np.unique(np.quantile(volume, np.linspace(0, 1, count + 1)[1:-1], method="inverted_cdf"))
     code: Int = np.searchsorted(edges, volume, side="left").astype(np.int64)
     present, code = np.unique(code, return_inverse=True)
     names = []
@@ -203,6 +204,11 @@ def _per_bin(edges: Int, knots: Int, part: Int) -> Floats:
     return out
 
 
+def _served(account: Account, trace: Trace) -> list[Row]:
+    code, _ = bands(trace, served.BANDS)
+    return served.served(account, trace, time_bins(trace), code)
+
+
 def build(
     account: Account, trace: Trace, sets: list[TailSet], typical: Int, figures: dict[str, Figure], leader: str
 ) -> tuple[Series, ...]:
@@ -234,5 +240,6 @@ def build(
         ("queue.by_entry", list(waits(account, entries, trace.entries, "entry")), wait_units),
         ("queue.waiting", list(waiting(trace)), {"t": "s", "waiting": "requests"}),
         ("cores.timeline", list(cores(account, trace)), {"t": "s", "busy": "share"}),
+        ("requests.served", _served(account, trace), {"t": "s", "end": "s", "busy": "share", "waiting": "requests"}),
     ]
     return tuple(series(name, table(rows), units, artifact) for name, rows, units in found if rows)
