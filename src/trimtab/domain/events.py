@@ -25,6 +25,8 @@ ErrorKind = Literal[
     "bad-output",
     "entry-failed",
     "unfinished",
+    "unavailable",
+    "timeout",
 ]
 ERROR_KINDS: tuple[ErrorKind, ...] = (
     "none",
@@ -36,8 +38,11 @@ ERROR_KINDS: tuple[ErrorKind, ...] = (
     "bad-output",
     "entry-failed",
     "unfinished",
+    "unavailable",
+    "timeout",
 )
-"""Order is the code in columns; 0 is success."""
+"""Order is the code in columns; 0 is success. The last two are a server's: it could not be reached, it did not answer in
+time."""
 
 
 class _Fact(msgspec.Struct, frozen=True, gc=False, tag=True):

@@ -90,6 +90,14 @@ class Plan(Noun, frozen=True, kw_only=True):
     note: str = ""
 
 
+THEIRS = Plan(
+    id="server",
+    compile=CompileSpec(backend="kserve-v2", entries=()),
+    note="what a server that is not ours runs; nothing of it is known here",
+)
+"""Stands for the plan of a server that a study drives: it names its runs, and nothing can be compiled from it."""
+
+
 class Bounds(Noun, frozen=True, kw_only=True):
     """How far a plan may be refitted while it serves.
 

@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from trimtab.domain.envelope import Assumptions
 from trimtab.domain.noun import Noun
-from trimtab.domain.plan import BatchPolicy, Optimisation, Plan, Precision
+from trimtab.domain.plan import THEIRS, BatchPolicy, Optimisation, Plan, Precision
 from trimtab.domain.verdict import ROLES, Role
 
 Positive = Annotated[float, Meta(gt=0)]
@@ -144,6 +144,10 @@ class WorkloadSpec(Noun, frozen=True, kw_only=True):
     """Traffic. Arrivals are scaled in time so that the mean rate becomes ``rate`` requests/s (None: as recorded).
 
     The first ``tune_share`` of the span is the tune slice, the rest is held out.
+
+    ``target`` sends the requests to a server that is not ours, ``kserve-v2://host:port/model`` (or ``.../version``); the
+    study then has no baseline and no candidates. ``target_trace``: the file in which that server writes its own trace
+    (``trace_file`` of Triton), as this machine sees it; it is then told to trace during each replay.
     """
 
     arrivals: ArrivalSource
@@ -154,6 +158,8 @@ class WorkloadSpec(Noun, frozen=True, kw_only=True):
     tune_share: Share = 0.4
     payload: PayloadSpec = PayloadSpec()
     slices: tuple[SliceSpec, ...] = ()
+    target: str = ""
+    target_trace: str = ""
 
 
 class Sla(Noun, frozen=True, kw_only=True):
@@ -189,7 +195,7 @@ class Space(Noun, frozen=True, kw_only=True):
     """Which candidates retune may enumerate besides ``candidates``: bucket counts, one entry added to the baseline's or
     dropped from them, warm lists, batch policies, orders, admission bounds, placements, ``workers`` (pairs: workers,
     threads of each), other backends, graph-optimisation levels (how far operators are fused), precisions. "No change",
-    and the baseline unfused and run eagerly where its backend can, are always among them."""
+    and the baseline at the lowest of those levels and run eagerly, where its backend can, are always among them."""
 
     buckets: tuple[int, ...] = ()
     entries: tuple[EntryChange, ...] = ()
@@ -203,6 +209,18 @@ class Space(Noun, frozen=True, kw_only=True):
     optimisations: tuple[Optimisation, ...] = ()
     precisions: tuple[Precision, ...] = ()
     max_entries: Count = 12
+
+
+class AdaptSpec(Noun, frozen=True, kw_only=True):
+    """Refitting padded entries while serving. What it would win is simulated wherever ``space.buckets`` allows some;
+    with ``replay`` the baseline is also replayed on the tune slice as it is and refitted, in turn, ``budget.replays``
+    times each. At most as many padded entries settle as ``space.buckets`` allows; ``spare``: how many more a worker may
+    hold meanwhile (none given: a third of them); ``compile_s``: seconds of compiling in any hour.
+    """
+
+    replay: bool = False
+    spare: Count | None = None
+    compile_s: Positive = 360.0
 
 
 class Guard(Noun, frozen=True, kw_only=True):
@@ -273,7 +291,8 @@ class SignOff(Noun, frozen=True, kw_only=True):
 
 
 class Study(Noun, frozen=True, kw_only=True):
-    """The whole study. ``dims`` fixes the order of dynamic dims everywhere."""
+    """The whole study. ``dims`` fixes the order of dynamic dims everywhere. ``baseline`` is what runs today; only a
+    study with ``workload.target`` has none."""
 
     name: str
     model: ModelSpec
@@ -281,11 +300,12 @@ class Study(Noun, frozen=True, kw_only=True):
     workload: WorkloadSpec
     sla: Sla
     envelope: Assumptions
-    baseline: Plan
+    baseline: Plan = THEIRS
     owners: dict[Role, str] = {}
     quality: QualitySpec = QualitySpec()
     candidates: tuple[Plan, ...] = ()
     space: Space = Space()
+    adapt: AdaptSpec = AdaptSpec()
     guards: tuple[Guard, ...] = ()
     conditions: tuple[Condition, ...] = ()
     seeds: Seeds = Seeds()

@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 
 from trimtab.domain.noun import EntryId, Noun
 
-Source = Literal["measured", "simulated", "resimulated", "imported"]
+Source = Literal["measured", "driven", "simulated", "resimulated", "imported"]
+"""``driven``: our arrivals, sent in real time to a server that is not ours; nothing of its queue and its batches is in
+the trace."""
 
 REQUEST_COLUMNS: dict[str, str] = {
     "id": "int64",  # index in the workload
@@ -134,7 +136,8 @@ def empty(schema: Mapping[str, str], length: int = 0) -> Table:
 
 
 class RunInfo(Noun, frozen=True, kw_only=True):
-    """What one run was: enough to refuse a comparison that would be wrong."""
+    """What one run was: enough to refuse a comparison that would be wrong. ``target`` = the server that was driven;
+    empty: a queue and workers of our own."""
 
     id: str
     plan: str
@@ -151,6 +154,7 @@ class RunInfo(Noun, frozen=True, kw_only=True):
     driver_cpu_share: float = float("nan")
     complete: bool = True
     note: str = ""
+    target: str = ""
 
 
 class Trace(msgspec.Struct, frozen=True, kw_only=True):

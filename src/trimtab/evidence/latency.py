@@ -147,7 +147,7 @@ def _run_figures(desk: Desk, trace: Trace, sla: Sla) -> None:
     note = "of the batches' wall time, waiting for a core" if whole else "run-queue delay was not readable"
     desk.add(f"{run}.runqueue_share", share, "share", int(queued.sum()), note=note, artifact=batches)
     span = _span(trace)
-    busy = float(wall[ran].sum()) / (span * max(trace.run.workers, 1)) if span else math.nan
+    busy = float(wall[ran].sum()) / (span * max(trace.run.workers, 1)) if span and ran.any() else math.nan
     desk.add(f"{run}.utilisation", busy, "share", int(ran.sum()), note="workers' busy share", artifact=batches)
 
 

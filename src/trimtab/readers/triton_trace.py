@@ -9,6 +9,8 @@ the server handles to the last that it sends; without a frontend (in-process) fr
 Backends stamp all members of a batch alike: requests of one model that begin and end to compute at the same ns ran
 together. What is left of the latency (parsing, sending) stays a remainder.
 
+A client may give each of its requests an id (``request_id``): what one client sent is found again by it.
+
 Limits: the clock is the server's, so client and network are not in it. A server traces one of ``trace_rate`` requests:
 then arrivals, batches and load are those of the sample. Parts of an ensemble have a ``parent_id`` and are not read.
 """
@@ -16,7 +18,9 @@ then arrivals, batches and load are those of the sample. Parts of an ensemble ha
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -52,6 +56,7 @@ class _Stamp(msgspec.Struct, gc=False):
 
 class _Told(msgspec.Struct, gc=False):
     id: int | None = None
+    request_id: str | None = None
     model_name: str | None = None
     parent_id: int | None = None
     timestamps: list[_Stamp] = []
@@ -59,12 +64,12 @@ class _Told(msgspec.Struct, gc=False):
 
 
 class _Request:
-    """One request while the file is read: ns by the numbers of POINTS."""
+    """One request while the file is read: ns by the numbers of POINTS. ``name`` is the id that its client gave it."""
 
-    __slots__ = ("model", "part", "times")
+    __slots__ = ("model", "name", "part", "times")
 
     def __init__(self) -> None:
-        self.model, self.part = "", False
+        self.model, self.name, self.part = "", "", False
         self.times = [NEVER] * len(POINTS)
 
 
@@ -98,6 +103,39 @@ def read(path: Path, strict: bool) -> tuple[Imported, ReadReport]:
     return held, told
 
 
+class Named(NamedTuple):
+    """What a server's trace holds of requests that were numbered by their client: ns by number, NEVER = not there.
+
+    ``batch`` is a code for all that computed together, ``found`` how many of the numbers are there."""
+
+    queue: Ints
+    compute: Ints
+    batch: Ints
+    found: int
+
+
+def numbered(paths: Iterable[Path], name: str, count: int) -> Named:
+    """The requests in ``paths`` whose ids are ``name`` and a number below ``count``. Parts of ensembles are left out.
+    DataError for what is no such trace."""
+    times = np.full((count, len(POINTS)), NEVER, dtype=np.int64)
+    seen = np.zeros(count, dtype=bool)
+    for path in paths:
+        for one in _gather(path, Events(path, _Told))[0].values():
+            number = _number(one, name, count)
+            if number != NEVER:
+                times[number], seen[number] = one.times, True
+    compute = _between(times, "COMPUTE_START", "COMPUTE_END")
+    batch = _batches(times, np.zeros(count, dtype=np.int64), compute)
+    return Named(_between(times, "QUEUE_START", "COMPUTE_START"), compute, batch, int(seen.sum()))
+
+
+def _number(one: _Request, name: str, count: int) -> int:
+    digits = one.name.removeprefix(name)
+    if one.part or not one.name.startswith(name) or not (digits.isascii() and digits.isdigit()):
+        return NEVER
+    return int(digits) if int(digits) < count else NEVER
+
+
 def _gather(path: Path, events: Events[_Told]) -> tuple[dict[int, _Request], Counter[str]]:
     """The requests by id; points whose time is none are left out of their request."""
     found: dict[int, _Request] = {}
@@ -116,6 +154,7 @@ def _gather(path: Path, events: Events[_Told]) -> tuple[dict[int, _Request], Cou
                     )  # fmt: skip
                 request = found[told.id] = _Request()
             request.model = request.model or (told.model_name or "")[:200]
+            request.name = request.name or (told.request_id or "")[:200]
             request.part = request.part or bool(told.parent_id)
             for stamp in told.timestamps:
                 at = _AT.get(stamp.name)

@@ -24,6 +24,7 @@ from trimtab.report.sections import (
     queue,
     requests,
     score,
+    server,
     shapes,
     signing,
     simulation,
@@ -34,6 +35,7 @@ from trimtab.report.sections import (
 )
 
 SECTIONS: tuple[Callable[[Book], Section | None], ...] = (
+    server.section,
     score.section,
     tail.section,
     requests.section,
@@ -72,7 +74,7 @@ def view(record: Record) -> Page:
 
 
 def _rail(record: Record) -> tuple[str, ...]:
-    facts = [record.study.name, f"model {record.study.model.revision}"]
+    facts = [record.study.name, f"model {record.study.model.revision}", server.short(record)]
     if record.verdict is not None:
         facts.append(signing.short(record))
     if record.manifest is not None:

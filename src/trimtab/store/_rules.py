@@ -11,11 +11,11 @@ from trimtab.domain.plan import Entry, Plan
 from trimtab.domain.study import SliceSpec, Study
 from trimtab.errors import StudyError
 from trimtab.store._conditions import condition_faults
-from trimtab.store._network import network_faults
 from trimtab.store._quality import quality_faults
 from trimtab.store._seconds import seconds
 from trimtab.store._signoff import signoff_faults
 from trimtab.store._strict import Fault, Path, meant
+from trimtab.store._target import local_faults, target_faults
 from trimtab.store._write import is_safe
 
 BUILT_IN_SLICES = ("tune", "held-out")
@@ -25,7 +25,7 @@ _SAFE_FIX = "use a-z, 0-9, '.', '_' and '-', not starting with a dot, at most 96
 def rule_faults(study: Study) -> Iterator[Fault]:
     """Every broken rule of a study whose types are right."""
     yield from _texts(study)
-    yield from network_faults(study.model)
+    yield from target_faults(study) if study.workload.target else local_faults(study)
     yield from _model(study)
     yield from _crops(study)
     yield from _dims(study)
@@ -149,7 +149,7 @@ def _envelope(study: Study) -> Iterator[Fault]:
     workers = [core for core in assumed.cores if core != driver]
     if not assumed.cores:
         yield Fault(path, "is empty", "list the cores that may be used: the driver's and the workers'")
-    elif not workers:
+    elif not workers and not study.workload.target:
         yield Fault(path, f"the driver has core {driver} and no core is left for a worker", "list a second core")
     for plan_path, plan in _plans(study):
         if 0 < len(workers) < plan.serve.workers:
@@ -169,7 +169,7 @@ def _sla(study: Study) -> Iterator[Fault]:
 
 def _plans(study: Study) -> list[tuple[Path, Plan]]:
     candidates: list[tuple[Path, Plan]] = [(("candidates", k), plan) for k, plan in enumerate(study.candidates)]
-    return [(("baseline",), study.baseline), *candidates]
+    return candidates if study.workload.target else [(("baseline",), study.baseline), *candidates]
 
 
 def _plan(study: Study, plan: Plan, path: Path) -> Iterator[Fault]:

@@ -39,7 +39,7 @@ _VIEW_SUFFIXES = (".html", ".trace.json")
 _VIEW_FOLDERS = ("views", "documents")
 _OUTSIDE = (".progress", "signatures")
 STALE = ".progress/stale"
-_OWN_FOLDERS = ("plans", "profiles", "quality", "traces", "accounts")
+_OWN_FOLDERS = ("plans", "profiles", "quality", "traces", "accounts", "server")
 
 
 class Problem(Noun, frozen=True, kw_only=True):

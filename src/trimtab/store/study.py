@@ -18,6 +18,7 @@ from trimtab.store._network import package_digest, torch_file, torch_name
 from trimtab.store._rules import rule_faults
 from trimtab.store._seconds import seconds
 from trimtab.store._strict import Fault, dotted, faults
+from trimtab.store._target import missing_baseline
 from trimtab.store.manifest import file_digest
 
 __all__ = ["load_study", "parse_study", "resolve_model", "schema", "seconds"]
@@ -50,7 +51,7 @@ def parse_study(text: str, where: str = "the study") -> Study:
         raise StudyError(
             f"not valid TOML: {error}", where=where, fix="quote texts, close brackets, give each key once"
         ) from error
-    found = list(faults(data, Study))
+    found = [*faults(data, Study), *missing_baseline(data)]
     if not found:
         study = msgspec.convert(data, Study, strict=True)
         found = list(rule_faults(study))

@@ -1,0 +1,148 @@
+"""A whole study against a server: the packet, what is said of it, and two packets at a gate."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from kserve_kit import KServe, serving, write_network
+from rich.console import Console
+from test_remote_study import STUDY
+
+from trimtab.domain.comparison import Gate
+from trimtab.domain.noun import NEVER
+from trimtab.errors import RunError, UsageError
+from trimtab.loop.comparing import compare_packets
+from trimtab.loop.loop import Outcome, run_until
+from trimtab.loop.reproducing import reproduce
+from trimtab.report import comparison, text
+from trimtab.report.view import view
+from trimtab.store.packet import Packet, load_record, verify
+
+CORE = min(os.sched_getaffinity(0))
+BUDGET = """
+[budget]
+time = "60s"
+replays = 3
+replay_s = 0.8
+"""
+
+
+class Quiet:
+    def step(self, stage: str, done: float, total: float | None, note: str = "") -> None:
+        """Nobody looks."""
+
+
+def write_study(folder: Path, target: str, *, trace: str = "") -> Path:
+    rng = np.random.default_rng(7)
+    times, widths = np.cumsum(rng.exponential(0.01, 1500)), rng.integers(1, 101, 1500)
+    rows = [f"{t:.6f},{w}" for t, w in zip(times, widths, strict=True)]
+    (folder / "trace.csv").write_text("\n".join(["t,width", *rows]) + "\n")
+    given = f'target = "{target}"\nrate = 300.0' + (f'\ntarget_trace = "{trace}"' if trace else "")
+    study = STUDY.replace('target = "kserve-v2://localhost:8001/twice"', given)
+    path = folder / "study.toml"
+    path.write_text(study.replace("cores = [0]", f"cores = [{CORE}]") + BUDGET)
+    return path
+
+
+def run(study: Path, out: Path, stage: str = "report") -> Outcome:
+    return run_until(study, stage, out=out, budget=None, fresh=False, progress=Quiet())
+
+
+@pytest.fixture(scope="module")
+def packets(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, str]:
+    """The same study twice against one server, first joined with its trace and then without it."""
+    folder = tmp_path_factory.mktemp("driven")
+    with serving(KServe(write_network(folder), trace=folder / "trace.json")) as served:
+        old, new = folder / "old", folder / "new"
+        run(write_study(folder, served.target, trace="trace.json"), old)
+        run(write_study(folder, served.target), new)
+        return old, new, served.target
+
+
+def test_the_packet_is_whole_and_says_whose_server_it_was(packets: tuple[Path, Path, str]) -> None:
+    old, _, target = packets
+    assert verify(old) == []
+    record = load_record(old)
+    assert [run.source for run in record.runs] == ["driven"] * 3
+    assert {run.target for run in record.runs} == {target}
+    assert record.runs[0].versions["kit"] == "1.2.3"
+    assert record.verdict is None
+    assert record.plans == record.profiles == ()
+    replay = record.findings["replay"]
+    assert replay.headline.startswith(f"Driven against {target}. Plan server: p95 ")
+    assert replay.figure("replay.tune-server-1.server.batch").value == 1.0
+    for stage in ("compile", "score", "retune", "validate", "decide"):
+        assert record.findings[stage].figures == ()
+
+
+def test_every_request_is_found_in_the_servers_trace(packets: tuple[Path, Path, str]) -> None:
+    old, new, _ = packets
+    count = len(Packet(old).read_trace("tune-server-1").requests)
+    table = load_record(old).findings["replay"].table("replay.server")
+    assert table.columns["traced"] == (count,) * 3
+    assert table.columns["requests"] == (count,) * 3
+    figures = {figure.id: figure for figure in load_record(old).findings["attribute"].figures}
+    assert figures["diagnose.stage.queue"].value is not None
+    assert figures["diagnose.stage.run"].value is not None
+    untold = load_record(new).findings
+    assert untold["replay"].table("replay.server").columns["traced"] == (None,) * 3
+    assert any("its own trace was not joined" in finding.text for finding in untold["replay"].findings)
+
+
+def test_the_report_says_it_on_the_page_and_in_the_terminal(packets: tuple[Path, Path, str]) -> None:
+    old, _, target = packets
+    console = Console(width=400, record=True, file=open(os.devnull, "w"))  # noqa: SIM115, PTH123
+    text.show(view(load_record(old)), console)
+    said = console.export_text()
+    assert f"Driven against {target}: its queue, its batches and its cores are its own." in said
+    assert "No verdict on one server alone." in said
+    assert "No score: both accuracies hold a run against its compile profile" in said
+    assert f"driven against {target}" in (old / "report.html").read_text()
+
+
+def test_a_second_run_drives_nothing(packets: tuple[Path, Path, str]) -> None:
+    """The server is gone by now."""
+    _, new, _ = packets
+    again = run(new.parent / "study.toml", new)
+    assert again.ran == ()
+
+
+def test_two_packets_stand_at_a_gate(packets: tuple[Path, Path, str]) -> None:
+    old, new, target = packets
+    found: Gate = compare_packets(old, new)
+    assert found.forbids == ()
+    assert found.rows[0].metric == "p95"
+    assert f"driven against {target}" in found.how
+    assert "driven against" in comparison.gate(found)
+
+
+def test_a_server_cannot_be_reproduced_from_its_packet(packets: tuple[Path, Path, str], tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="this packet drove a server"):
+        reproduce(packets[0], inputs=tmp_path, out=None, budget=None, trust=False, progress=Quiet())
+
+
+def test_a_server_that_is_not_there_stops_the_study_before_anything_is_sent(tmp_path: Path) -> None:
+    with serving(KServe(write_network(tmp_path))) as served:
+        study = write_study(tmp_path, served.target)
+    with pytest.raises(RunError, match="does not answer ServerMetadata"):
+        run(study, tmp_path / "packet")
+    assert not (tmp_path / "packet" / "traces").exists()
+
+
+def test_a_run_that_loses_its_server_keeps_what_it_has(tmp_path: Path) -> None:
+    """Nothing is known of the server any more; the run and its failures stay."""
+    service = KServe(write_network(tmp_path), trace=tmp_path / "trace.json")
+    with serving(service) as served:
+        study = write_study(tmp_path, served.target)
+        study.write_text(study.read_text().replace("replays = 3", "replays = 1"))
+        service.answered = lambda number: number == 100 and served.stop_soon()
+        run(study, tmp_path / "packet", "replay")
+    trace = Packet(tmp_path / "packet").read_trace("tune-server-1")
+    lost = trace.requests["error"] != 0
+    assert 0 < lost.sum() < len(lost)
+    assert (trace.requests["batch"] == NEVER).all()
+    said = [finding.text for finding in load_record(tmp_path / "packet").findings["replay"].findings]
+    assert any(text.startswith("No counters of the server: the server does not answer ModelStatistics") for text in said)
