@@ -18,7 +18,7 @@ from trimtab.domain.trace import Trace
 from trimtab.domain.verdict import Proposal
 from trimtab.errors import ModelError
 from trimtab.evidence import compile as compiled
-from trimtab.evidence import latency, traffic
+from trimtab.evidence import latency, padding, traffic
 from trimtab.evidence.classify import diagnose
 from trimtab.loop import (
     adapting,
@@ -111,7 +111,8 @@ def _require(ctx: Context, plan: Plan, what: str) -> None:
 
 def replay(ctx: Context) -> Findings:
     """R7-R9: the baseline on the tune slice, several fresh replays."""
-    return latency.findings(analysing.baseline_replays(ctx), ctx.study.sla)
+    replays = analysing.baseline_replays(ctx)
+    return padding.told(latency.findings(replays, ctx.study.sla), replays, ctx.study.seeds.bootstrap)
 
 
 def attribute(ctx: Context) -> Findings:
@@ -198,7 +199,8 @@ def validate(ctx: Context) -> Findings:
     else:
         found = watched.told(found, running.running(ctx, ctx.shipped, replays))
     traces = [trace for arm in replays.values() for trace in arm]
-    return _with_series(found, *latency.curves("validate.quantiles", traces, ctx.study.sla))
+    found = _with_series(found, *latency.curves("validate.quantiles", traces, ctx.study.sla))
+    return padding.told(found, traces, ctx.study.seeds.bootstrap)
 
 
 def decide(ctx: Context) -> Findings:

@@ -26,7 +26,7 @@ def series(rows: Sequence[Priced], price: EntryPrice) -> Series:
         units={"run_ms": "ms", "start_ms": "ms", "total_ms": "ms", "memory_mib": "MiB"},
         scope="tune",
         artifact="profiles",
-        note=f"{price.start_ms:.4g} ms to start an entry, {price.requests:.4g} requests a start; {limit}",
+        note=f"{price.start_ms:.4g} ms to start an entry, {price.requests:,.0f} requests a start; {limit}",
     )
 
 
@@ -39,7 +39,7 @@ def _text(rows: Sequence[Priced], price: EntryPrice) -> str:
     best = cheapest(rows)
     if best is None:
         return f"Not even one entry fits into the memory limit of {price.limit_mib:.4g} MiB."
-    paid = f"with {price.start_ms:.3g} ms to compile and warm each, at {price.requests:.3g} requests a start"
+    paid = f"with {price.start_ms:.3g} ms to compile and warm each, at {price.requests:,.0f} requests a start"
     text = f"{_entries(best.fit.count)} least {paid}: {best.total_ms:.3g} ms a request by profile"
     sides = [row for row in (rows[0], rows[-1]) if row.fit.count != best.fit.count]
     compared = [f"{row.total_ms:.3g} with {row.fit.count}" for row in sides]
