@@ -41,7 +41,8 @@ from trimtab.domain.workload import Provenance, Workload
 from trimtab.evidence.stats.quantiles import effective_samples
 from trimtab.mapping.route import Router
 from trimtab.retuning.arms import AS_RECORDED, HELD_OUT, arms_of
-from trimtab.retuning.decide import Case, decide
+from trimtab.retuning.case import Case
+from trimtab.retuning.decide import decide
 from trimtab.retuning.validate import validate
 from trimtab.serving.simulate import simulate
 

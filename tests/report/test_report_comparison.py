@@ -46,10 +46,10 @@ def test_names_are_escaped_and_lists_are_cut() -> None:
 def test_a_repetition_names_each_figure() -> None:
     row = Repeated(
         figure="p95 of plan today", unit="ms", then=75.9, now=77.0, ratio=1.014, interval=Interval(lo=0.97, hi=1.06),
-        floor=0.21, outcome="agree",
+        floor=0.21, apart=0.28, outcome="agree",
     )  # fmt: skip
     text = reproduction(Reproduction(outcome="agree", sentence="All agree.", rows=(row,), folder="out/again"))
-    assert "| p95 of plan today | 75.9 ms | 77 ms | 1.01 [0.97, 1.06] | 21 % | **agree** |" in text
+    assert "| p95 of plan today | 75.9 ms | 77 ms | 1.01 [0.97, 1.06] | 21 % | 28 % | **agree** |" in text
     assert "New runs: out/again" in text
 
 

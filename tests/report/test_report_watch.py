@@ -8,8 +8,8 @@ from trimtab.domain.figure import Interval
 from trimtab.domain.verdict import Trial, Trigger
 from trimtab.report.watch import grid
 
-FOUND = Trial(name="latencies x 1.5", runs=300, found=1.0, delay=164.0, between=Interval(lo=115.0, hi=208.0))
-RARE = Trial(name="latencies x 2", runs=300, found=0.6, delay=900.0, between=Interval(lo=300.0, hi=math.inf))
+FOUND = Trial(name="service x 1.5", runs=300, found=1.0, delay=164.0, between=Interval(lo=115.0, hi=208.0))
+RARE = Trial(name="service x 2", runs=300, found=0.6, delay=900.0, between=Interval(lo=300.0, hi=math.inf))
 MISSED = Trial(name="the baseline", runs=300, found=0.25, delay=None, between=Interval(lo=700.0, hi=math.inf))
 
 
@@ -26,7 +26,7 @@ def trigger(bound: float | None, *trials: Trial) -> Trigger:
 def test_a_row_a_trigger_with_false_alarms_and_delays() -> None:
     made = grid((trigger(0.06, FOUND, RARE, MISSED), trigger(None)))
     assert [column.label for column in made.columns[4:]] == [
-        "Found at latencies x 1.5", "Found at latencies x 2", "Found at the baseline", "Goes back to",
+        "Found at service x 1.5", "Found at service x 2", "Found at the baseline", "Goes back to",
     ]  # fmt: skip
     first, second = ([(cell.text, cell.sub) for cell in row.cells] for row in made.rows)
     assert [(text.replace("\u00a0", " "), sub.replace("\u00a0", " ")) for text, sub in first] == [

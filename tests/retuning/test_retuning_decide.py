@@ -13,10 +13,12 @@ from retuning_cases import study
 
 from trimtab.domain.figure import Interval
 from trimtab.domain.study import SignOff, Sla
-from trimtab.domain.verdict import CellRole, CellStatus, MatrixCell, Move, Proposal
+from trimtab.domain.verdict import CellRole, CellStatus, MatrixCell, Move, Proposal, Running, Watched
 from trimtab.retuning import findings
 from trimtab.retuning._change import SIZE
-from trimtab.retuning.decide import OWN_QUEUE, Case, decide, signoff_text
+from trimtab.retuning.case import Case
+from trimtab.retuning.decide import OWN_QUEUE, decide
+from trimtab.retuning.wording import signoff_text
 
 BASE = study().baseline
 WARM = Move(
@@ -42,6 +44,11 @@ GUARD = cell("guard", "pass", "p99")
 QUALITY = cell("guard", "pass", "argmax-agreement")
 FAILED = cell("guard", "fail", "p99")
 OPEN = cell("guard", "inconclusive", "p99")
+WORSE = cell("primary", "fail", change=0.4, interval=Interval(lo=0.2, hi=0.6), floor=0.1)
+FIRED = Watched(cell="primary/held-out/p95", slice="held-out", metric="p95", runs=3, fired=2, after=200)
+CALM = Watched(cell="guard/held-out/p99", slice="held-out", metric="p99", runs=3, fired=0)
+BY_HAND = Watched(cell="c", slice="s", metric="p95", runs=0, fired=0, note="it has no automatic boundary")
+RUNS = Running(packet="ab12", shipped="2030-01-01T00:00:00+00:00", plan="warm-8", back_to="today")
 
 
 def case(*cells: MatrixCell, move: Move = WARM, **facts: Any) -> Case:
@@ -59,16 +66,48 @@ TABLE: dict[str, tuple[Case, str, str, tuple[str, ...]]] = {
     "all pass": (case(PRIMARY, GUARD), "ship", "", ("primary/held-out/p95", "guard/held-out/p99")),
     "no guards declared": (case(PRIMARY), "ship", "", ("primary/held-out/p95",)),
     "guard fails on what is running": (
-        case(PRIMARY, FAILED, running=True), "rollback", "guard-failed", ("guard/held-out/p99",),
+        case(PRIMARY, FAILED, running=RUNS), "rollback", "guard-failed", ("guard/held-out/p99",),
     ),
     "quality fails on what is running": (
-        case(PRIMARY, quality=(but(QUALITY, status="fail"),), running=True),
+        case(PRIMARY, quality=(but(QUALITY, status="fail"),), running=RUNS),
         "rollback", "guard-failed", ("guard/held-out/argmax-agreement",),
     ),
     "running and well": (
-        case(PRIMARY, GUARD, running=True), "ship", "", ("primary/held-out/p95", "guard/held-out/p99"),
+        case(PRIMARY, GUARD, running=RUNS), "ship", "", ("primary/held-out/p95", "guard/held-out/p99"),
     ),
-    "running, guard open": (case(PRIMARY, OPEN, running=True), "hold", "inconclusive", ("guard/held-out/p99",)),
+    "what runs is worse than the floor": (
+        case(WORSE, GUARD, running=RUNS), "rollback", "guard-failed", ("primary/held-out/p95",),
+    ),
+    "what runs fails in both": (
+        case(WORSE, FAILED, running=RUNS), "rollback", "guard-failed", ("primary/held-out/p95", "guard/held-out/p99"),
+    ),
+    "what runs loses goodput": (
+        case(
+            cell("primary", "fail", "goodput", change=-0.3, interval=Interval(lo=-0.4, hi=-0.2), floor=0.05),
+            running=RUNS,
+        ),
+        "rollback", "guard-failed", ("primary/held-out/goodput",),
+    ),
+    "what runs gains nothing": (
+        case(but(WORSE, interval=Interval(lo=0.0, hi=0.6)), GUARD, running=RUNS),
+        "hold", "no-benefit", ("primary/held-out/p95",),
+    ),
+    "what runs is worse, by an unknown floor": (
+        case(but(WORSE, floor=None), running=RUNS), "hold", "no-benefit", ("primary/held-out/p95",),
+    ),
+    "a proposal that is worse is no rollback": (case(WORSE), "hold", "no-benefit", ("primary/held-out/p95",)),
+    "a trigger alone never decides": (
+        case(PRIMARY, GUARD, running=but(RUNS, triggers=(FIRED,))),
+        "ship", "", ("primary/held-out/p95", "guard/held-out/p99"),
+    ),
+    "what runs computes no network, a guard fails": (
+        case(PRIMARY, FAILED, running=RUNS, plumbing="nothing computed"),
+        "rollback", "guard-failed", ("guard/held-out/p99",),
+    ),
+    "what runs and nothing judged its outputs": (
+        case(PRIMARY, GUARD, move=OTHER, running=RUNS), "hold", "inconclusive", (),
+    ),
+    "running, guard open": (case(PRIMARY, OPEN, running=RUNS), "hold", "inconclusive", ("guard/held-out/p99",)),
     "nothing to change": (case(move=NONE), "hold", "no-benefit", ()),
     "guard fails": (case(PRIMARY, FAILED), "hold", "guard-failed", ("guard/held-out/p99",)),
     "guard fails and no benefit": (
@@ -176,9 +215,33 @@ SENTENCES: dict[str, tuple[Case, str]] = {
         "first runs once at start.",
     ),
     "rollback": (
-        case(cell("primary", "pass", candidate=float("inf"), change=float("inf")), FAILED, running=True),
+        case(cell("primary", "pass", candidate=float("inf"), change=float("inf")), FAILED, running=RUNS),
         "Roll back to plan today: p99 on held-out failed on what is running. On held-out, p95 went from 412 ms to "
         "beyond the deadline (into failure); that misses the bound of 60 ms.",
+    ),
+    "rollback, with the trigger that fired": (
+        case(
+            cell("primary", "inconclusive", baseline=None),
+            FAILED,
+            tail=("padding", 0.5),
+            running=but(RUNS, triggers=(FIRED, CALM, BY_HAND)),
+        ),
+        "Roll back to plan today: p99 on held-out failed on what is running. The trigger on p95 of held-out fired in "
+        "2 of 3 replays, after 200 requests at the soonest. The tail of plan warm-8 belongs to padding (50 %).",
+    ),
+    "keep": (
+        case(PRIMARY, GUARD, running=but(RUNS, triggers=(CALM,))),
+        "Ship: keep plan warm-8, which runs. No trigger fired. On held-out, p95 went from 412 ms to 58 ms (−86 %, "
+        "−88 % to −83 %); that meets the bound of 60 ms.",
+    ),
+    "keep, unsigned": (
+        case(cell("primary", "pass", baseline=None), running=but(RUNS, triggers=(BY_HAND,)), signed=()),
+        "Ship, once the compiler lead, the runtime lead and the observability engineer sign: keep plan warm-8, which "
+        "runs.",
+    ),
+    "hold what runs": (
+        case(cell("primary", "inconclusive", baseline=None), running=RUNS),
+        "Hold: p95 on held-out is undecided. Plan warm-8 keeps running.",
     ),
     "open cells are named": (
         case(
@@ -258,6 +321,15 @@ def test_a_verdict_names_scope_gaps_and_risks() -> None:
     )
 
 
+def test_a_trigger_that_fires_on_what_is_kept_is_a_risk() -> None:
+    fired = but(RUNS, triggers=(FIRED,))
+    told = "A trigger fired, but it is not shown that going back to plan today would help."
+    assert told in decide(case(PRIMARY, GUARD, running=fired)).risks
+    assert told in decide(case(PRIMARY, OPEN, running=fired)).risks
+    assert told not in decide(case(PRIMARY, FAILED, running=fired)).risks
+    assert decide(case(PRIMARY, running=fired)).running == fired
+
+
 def test_what_no_request_was_served_under_is_not_covered() -> None:
     """No change was chosen: nothing was replayed, and only answers were judged."""
     nothing = cell("primary", "inconclusive", samples=0)
@@ -291,7 +363,7 @@ def test_laws(primary: Any, guards: Any, quality: Any, kind: str, null: bool, ru
         changes_precision=kind == "precision",
         executed={"bf16": 1.0},
         plumbing="no network" if null else "",
-        running=running,
+        running=RUNS if running else None,
     )
     verdict = decide(given_)
     seen = bool(quality) or kind in ("warm", "order", "placement", "admit", "workers")

@@ -13,7 +13,7 @@ from trimtab.domain.envelope import Envelope
 from trimtab.domain.plan import ServePolicy
 from trimtab.domain.trace import MARK_COLUMNS, MARK_KINDS, empty
 from trimtab.retuning.comparable import differs, forbids, machine_differs, plan_forbids, versions_differ
-from trimtab.retuning.reproduce import overall, repeat, sentence
+from trimtab.retuning.reproduce import occasions, overall, repeat, sentence
 
 STUDY = study()
 SLA = STUDY.sla
@@ -29,12 +29,17 @@ def arm(scale: float, seed: int, replays: int = 3, spread: float = 0.02) -> list
     return [noisy(seed + k, 3000, scale * (1 + spread * (k - 1))) for k in range(replays)]
 
 
-def outcomes(then: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    return [row.outcome for row in repeat(then, now, SLA, 1)]
+BUSY = {"today": 0.5, "refit": 0.25}
+
+
+def outcomes(then: dict[str, Any], now: dict[str, Any], busy: dict[str, float] = BUSY) -> list[str]:
+    return [row.outcome for row in repeat(then, now, SLA, 1, busy)]
 
 
 def test_the_same_again_agrees_figure_by_figure() -> None:
-    rows = repeat({"today": arm(1, 1), "refit": arm(0.5, 11)}, {"today": arm(1, 21), "refit": arm(0.5, 31)}, SLA, 1)
+    rows = repeat(
+        {"today": arm(1, 1), "refit": arm(0.5, 11)}, {"today": arm(1, 21), "refit": arm(0.5, 31)}, SLA, 1, BUSY
+    )
     assert [(row.figure, row.outcome) for row in rows] == [
         ("p95 of plan today", "agree"),
         ("p95 of plan refit", "agree"),
@@ -48,7 +53,7 @@ def test_the_same_again_agrees_figure_by_figure() -> None:
 def test_one_plan_that_is_slower_now_differs_and_so_does_the_change() -> None:
     then, now = {"today": arm(1, 1), "refit": arm(0.5, 11)}, {"today": arm(1, 21), "refit": arm(0.8, 31)}
     assert outcomes(then, now) == ["agree", "differ", "differ"]
-    assert sentence(repeat(then, now, SLA, 1)) == (
+    assert sentence(repeat(then, now, SLA, 1, BUSY)) == (
         "2 of 3 primary figures differ: p95 of plan refit, change of p95, today to refit."
     )
 
@@ -58,30 +63,65 @@ def test_a_slower_host_differs_and_the_change_still_agrees() -> None:
     assert outcomes(then, now) == ["differ", "differ", "agree"]
 
 
+def test_two_occasions_of_a_busy_queue_are_not_called_different() -> None:
+    """A third longer: more than is forgiven in any case, and more than two occasions make of it at half the load."""
+    then, now = {"today": arm(1, 1)}, {"today": arm(1.33, 21)}
+    assert outcomes(then, now, {"today": 0.5}) == ["differ"]
+    assert outcomes(then, now, {"today": 0.9}) == ["inconclusive"]
+    (row,) = repeat(then, now, SLA, 1, {"today": 0.9})
+    assert row.note == "beyond what is forgiven, but not beyond what two occasions may make of it"
+    assert row.apart == pytest.approx(0.61, abs=0.005)
+
+
+@pytest.mark.parametrize(("busy", "moves"), [(0.0, 0.111), (0.5, 0.166), (0.75, 0.277), (0.9, 0.610), (1.0, np.inf)])
+def test_what_two_occasions_make_of_two_per_cent(busy: float, moves: float) -> None:
+    assert occasions(busy) == pytest.approx(moves, abs=5e-4)
+
+
+def test_agreement_asks_for_the_whole_interval_and_not_for_its_middle() -> None:
+    """Half a per cent apart, and a tail so rough that nobody can tell."""
+    rough = np.random.default_rng(5).gamma(0.4, 0.05, 3000)
+    now = np.random.default_rng(6).gamma(0.4, 0.05, 3000)
+    (row,) = repeat({"today": [rough] * 3}, {"today": [now] * 3}, SLA, 1, {"today": 0.5})
+    assert row.interval is not None
+    assert row.ratio == pytest.approx(1.0, abs=0.1)
+    assert row.interval.hi - row.interval.lo > 0.2
+    assert (row.outcome, row.note) == ("inconclusive", "the interval reaches beyond what is forgiven")
+
+
+def test_a_tail_on_few_samples_does_not_agree() -> None:
+    """150 slow requests in one stretch: they are worth hardly any."""
+    stretch = np.where(np.arange(3000) < 160, 0.4, 0.05)
+    arms = [stretch * scale for scale in (0.99, 1.0, 1.01)]
+    (row,) = repeat({"today": arms}, {"today": arms}, SLA, 1, {"today": 0.5})
+    assert row.outcome == "inconclusive"
+    assert "effective samples, 90 are needed" in row.note or "blocks" in row.note
+
+
 def test_a_provisional_floor_decides_nothing() -> None:
     then, now = {"today": arm(1, 1, replays=2)}, {"today": arm(1, 21)}
     assert outcomes(then, now) == ["inconclusive"]
-    assert repeat(then, now, SLA, 1)[0].note.startswith("provisional: 2 replays an arm")
+    assert repeat(then, now, SLA, 1, BUSY)[0].note.startswith("provisional: 2 replays an arm")
 
 
 def test_a_difference_whose_interval_reaches_the_floor_is_inconclusive() -> None:
     wild = np.random.default_rng(5).gamma(0.4, 0.05, 3000)
     then = {"today": [wild * scale for scale in (0.95, 1.0, 1.06)]}
     now = {"today": [np.random.default_rng(6).gamma(0.4, 0.05 * 1.14, 3000)]}
-    (row,) = repeat(then, now, SLA, 1)
+    (row,) = repeat(then, now, SLA, 1, BUSY)
     assert row.outcome == "inconclusive"
-    assert row.note == "beyond what is forgiven, but the interval reaches into it"
+    assert row.note == "the interval reaches beyond what is forgiven"
 
 
 def test_arms_that_lost_requests_are_not_mixed_with_those_that_did_not() -> None:
     lossy = [np.where(np.arange(3000) % 100 == 0, np.inf, replay) for replay in arm(0.5, 31)]
-    rows = repeat({"today": arm(1, 1), "refit": arm(0.5, 11)}, {"today": arm(1, 21), "refit": lossy}, SLA, 1)
+    rows = repeat({"today": arm(1, 1), "refit": arm(0.5, 11)}, {"today": arm(1, 21), "refit": lossy}, SLA, 1, BUSY)
     assert (rows[2].outcome, rows[2].now) == ("inconclusive", None)
-    assert rows[2].note == "judged on p95 then and on goodput now"
+    assert rows[2].note == "plan today is judged on p95, plan refit on goodput"
 
 
 def test_other_arrivals_cannot_be_held_against_each_other() -> None:
-    (row,) = repeat({"today": arm(1, 1)}, {"today": [replay[:-1] for replay in arm(1, 2)]}, SLA, 1)
+    (row,) = repeat({"today": arm(1, 1)}, {"today": [replay[:-1] for replay in arm(1, 2)]}, SLA, 1, BUSY)
     assert (row.outcome, row.note) == ("inconclusive", "not the same arrivals: [2999, 3000] requests")
 
 

@@ -12,6 +12,7 @@ from trimtab.domain.figure import Findings
 from trimtab.domain.study import Sla
 from trimtab.domain.verdict import CellRole, MatrixCell, Move, Trigger
 from trimtab.retuning.arms import Arms
+from trimtab.retuning.rollback import Redrawn, Rehearsal
 from trimtab.retuning.triggers import told, triggers
 
 SLA = Sla(metric="p95", bound_ms=60.0)
@@ -30,10 +31,24 @@ def replays(scale: float) -> tuple[Any, ...]:
     return tuple(np.random.default_rng(k).uniform(0.0, 0.050, N) * scale for k in range(3))
 
 
-def made(*cells: MatrixCell, owner: str = "") -> tuple[Trigger, ...]:
+def rehearsal(n: int = N) -> Rehearsal:
+    """Simulated runs of the candidate: never later than 50 ms, or 75 where service takes 1.5 times as long."""
+
+    def some(seed: int, count: int, scale: float) -> tuple[Redrawn, ...]:
+        draws = [np.random.default_rng((seed, k)) for k in range(count)]
+        return tuple(Redrawn(rng.permutation(n), rng.uniform(0.0, 0.050, n) * scale) for rng in draws)
+
+    faulty = {"service x 1.5": some(2, 20, 1.5), "the baseline": some(3, 20, 2.0)}
+    return Rehearsal(Redrawn(np.arange(n), replays(1.0)[0][:n]), some(1, 20, 1.0), faulty)
+
+
+def made(*cells: MatrixCell, owner: str = "", rehearsed: Rehearsal | str | None = None) -> tuple[Trigger, ...]:
     arms = Arms("normal", replays(2.0), replays(1.0))
     slices = {"held-out": np.arange(N), "stream a": np.arange(0, N, 2)}
-    return triggers(cells, arms, slices, SLA, MOVE, baseline="today", rate_hz=50.0, owner=owner, seed=4)
+    simulated = rehearsal() if rehearsed is None else rehearsed
+    return triggers(
+        cells, arms, slices, SLA, MOVE, rehearsal=simulated, baseline="today", rate_hz=50.0, owner=owner, seed=4
+    )
 
 
 @pytest.mark.parametrize(
@@ -85,14 +100,31 @@ def test_the_primary_cell_comes_first_and_the_same_promise_is_watched_once() -> 
 def test_the_sentence_names_bound_window_proof_plan_and_owner() -> None:
     """Nothing is ever later than 60 ms; 1.5 times as long, one in five is."""
     (found,) = made(cell("primary", "p95", 412.0, 58.0), owner="A. Lead")
-    trial = next(each for each in found.trials if each.name == "latencies x 1.5")
+    trial = next(each for each in found.trials if each.name == "service x 1.5")
     assert trial.delay is not None
     assert found.sentence == (
         "Go back to plan today when more than 1 % of requests are later than 60 ms in two windows of 100 arrivals "
-        "running (4 s at 50 requests/s). None of 60 healthy windows passed that share; it would fire falsely in 0 % "
-        "(0 to 1.3) of healthy runs of 2000 requests. With latencies 1.5 times as long it fires after "
+        "running (4 s at 50 requests/s). It would fire falsely in 0 % (0 to 28) of healthy runs of 2000 requests on "
+        "other arrivals of this kind, simulated. Where service takes 1.5 times as long it fires after "
         f"{trial.delay:.0f} requests ({trial.between.lo:.0f} to {trial.between.hi:.0f}). Owner: runtime lead (A. Lead)."
     )
+    assert (found.windows, found.runs) == (3 * 20 + 10 * 20, 10)
+
+
+def test_simulated_runs_are_stretched_to_the_replays_and_set_the_bound_too() -> None:
+    """Replays are never late; simulated runs, 1.25 times too short by the clock of the profile, are once stretched."""
+    given_ = rehearsal()
+    quick = Redrawn(given_.recorded.rows, given_.recorded.latency / 1.25)
+    (found,) = made(cell("primary", "p95", 412.0, 58.0), rehearsed=Rehearsal(quick, given_.healthy, {}))
+    assert found.bound is not None
+    assert 0.03 < found.bound < 0.2
+    assert found.trials == ()
+
+
+def test_what_cannot_be_simulated_is_watched_by_hand() -> None:
+    (found,) = made(cell("primary", "p95", 412.0, 58.0), rehearsed="it cannot be simulated, no profile")
+    assert (found.bound, found.false_alarms) == (None, None)
+    assert found.sentence.startswith("No automatic boundary: it cannot be simulated, no profile. The runtime lead")
 
 
 def test_a_slice_is_watched_at_its_own_rate() -> None:
@@ -105,11 +137,11 @@ def test_without_a_bound_somebody_watches_by_hand() -> None:
     arms = Arms("normal", replays(2.0), tuple(one[:90] for one in replays(1.0)))
     (found,) = triggers(
         [cell("primary", "p95", 412.0, 58.0)], arms, {"held-out": np.arange(90)}, SLA, MOVE,
-        baseline="today", rate_hz=50.0, seed=4,
+        rehearsal=rehearsal(90), baseline="today", rate_hz=50.0, seed=4,
     )  # fmt: skip
     assert (found.bound, found.false_alarms, found.trials) == (None, None, ())
     assert found.sentence == (
-        "No automatic boundary: no replay holds a window of 100 arrivals. "
+        "No automatic boundary: no replay holds two windows of 100 arrivals. "
         "The runtime lead watches it and goes back to plan today by hand."
     )
 
@@ -121,11 +153,11 @@ def test_findings_carry_a_row_and_figures_with_intervals_for_each_trigger() -> N
     assert table.columns["false_alarms"] == (0.0,)
     assert table.columns["found the baseline"] == (1.0,)
     alarms = found.figure("validate.trigger.primary/held-out/p95.false_alarms")
-    delay = found.figure("validate.trigger.primary/held-out/p95.delay.latencies-x-1.5")
+    delay = found.figure("validate.trigger.primary/held-out/p95.delay.service-x-1.5")
     assert alarms is not None
     assert delay is not None
     assert alarms.interval is not None
-    assert (alarms.value, alarms.samples, alarms.interval.hi) == (0.0, 300, pytest.approx(0.0126, abs=1e-4))
+    assert (alarms.value, alarms.samples, alarms.interval.hi) == (0.0, 10, pytest.approx(0.278, abs=1e-3))
     assert (delay.unit, delay.note) == ("requests", "found in 100 %")
     assert (found.findings[0].owner, found.findings[0].figures[0]) == ("runtime", alarms.id)
 

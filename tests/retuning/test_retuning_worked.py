@@ -12,7 +12,9 @@ from retuning_cases import study
 from trimtab.domain.study import Guard, SignOff, Sla
 from trimtab.domain.verdict import Move
 from trimtab.retuning.arms import Arms
-from trimtab.retuning.decide import Case, decide
+from trimtab.retuning.case import Case
+from trimtab.retuning.decide import decide
+from trimtab.retuning.rollback import Redrawn, Rehearsal
 from trimtab.retuning.triggers import triggers
 from trimtab.retuning.validate import Matrix, validate
 
@@ -27,6 +29,16 @@ def arm(scale: float) -> tuple[Any, ...]:
     """Latencies 0.05, 0.10, ..., 100 ms, shuffled, in three replays that differ by 1 %; all of it times ``scale``."""
     base = (np.arange(N) * 7919 % N + 1) / N * 0.100
     return tuple(base * scale * luck for luck in (1.0, 1.01, 0.99))
+
+
+def rehearsed() -> Rehearsal:
+    """The candidate on 200 redrawn orders of the same latencies; with service 1.5 times as long on 50 more."""
+
+    def some(seed: int, count: int, longer: float) -> tuple[Redrawn, ...]:
+        rows = [np.random.default_rng((seed, k)).permutation(N) for k in range(count)]
+        return tuple(Redrawn(order, arm(0.5)[0][order] * longer) for order in rows)
+
+    return Rehearsal(Redrawn(np.arange(N), arm(0.5)[0]), some(1, 200, 1.0), {"service x 1.5": some(2, 50, 1.5)})
 
 
 def matrix(cold: float | None) -> Matrix:
@@ -53,6 +65,6 @@ def test_the_primary_cell_and_the_trigger_of_the_document_hold() -> None:
     assert shown == pytest.approx((95.0, 47.5, -0.5, 0.0202), rel=2e-2)
     (trigger,) = triggers(
         found.cells, Arms("normal", arm(1.0), arm(0.5)), {"held-out": np.arange(N)}, SLA, MOVE,
-        baseline="today", rate_hz=50.0, seed=4,
+        rehearsal=rehearsed(), baseline="today", rate_hz=50.0, seed=4,
     )  # fmt: skip
     assert trigger.sentence in " ".join(DOCUMENT.read_text().replace("\n> ", " ").split())

@@ -13,7 +13,7 @@ Passage = Literal["pass", "fail", "inconclusive"]
 
 class Repeated(Noun, frozen=True, kw_only=True):
     """One primary figure, measured again. ``ratio`` = now / then with its ``interval``; ``floor`` = how far replays
-    of one plan differed then, as a share."""
+    of one plan differed then, as a share; ``apart`` = beyond which share it differs: two occasions explain no more."""
 
     figure: str
     unit: str
@@ -22,6 +22,7 @@ class Repeated(Noun, frozen=True, kw_only=True):
     ratio: float | None
     interval: Interval | None
     floor: float | None
+    apart: float | None = None
     outcome: Agreement
     note: str = ""
 

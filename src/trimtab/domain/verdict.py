@@ -67,8 +67,8 @@ class Trigger(Noun, frozen=True, kw_only=True):
     ``sentence`` says why.
 
     ``cell`` = the matrix cell whose promise it watches · ``windows`` = healthy ones behind the bound · ``false_alarms``
-    = share of redrawn healthy runs in which it fires · ``trials`` = how soon it finds what was injected · ``back_to`` =
-    the plan to go back to.
+    = share of ``runs`` further healthy ones, on other arrivals, in which it fires · ``trials`` = how soon it finds what
+    was injected · ``back_to`` = the plan to go back to.
     """
 
     cell: str
@@ -78,6 +78,7 @@ class Trigger(Noun, frozen=True, kw_only=True):
     late_ms: float
     bound: float | None
     windows: int
+    runs: int = 0
     false_alarms: float | None
     false_alarms_interval: Interval | None
     trials: tuple[Trial, ...]
@@ -121,8 +122,33 @@ class MatrixCell(Noun, frozen=True, kw_only=True):
     note: str = ""
 
 
+class Watched(Noun, frozen=True, kw_only=True):
+    """A trigger held against new replays of what runs: it ``fired`` in so many of ``runs``, the soonest ``after`` so
+    many requests (None: in none). ``note`` says why it could not be held; then there are no runs."""
+
+    cell: str
+    slice: str
+    metric: str
+    runs: int
+    fired: int
+    after: int | None = None
+    note: str = ""
+
+
+class Running(Noun, frozen=True, kw_only=True):
+    """A change that runs already: ``plan`` instead of ``back_to``, since the packet whose manifest has the SHA-256
+    ``packet`` shipped it. ``triggers`` are those of that packet, on the replays of this one."""
+
+    packet: str
+    shipped: str
+    plan: str
+    back_to: str
+    triggers: tuple[Watched, ...] = ()
+
+
 class Verdict(Noun, frozen=True, kw_only=True):
-    """Ship, hold or roll back, why, and for what it holds (R22, R36)."""
+    """Ship, hold or roll back, why, and for what it holds (R22, R36). ``running``: what is judged runs already, so that
+    ship means keep; None = it was a proposal."""
 
     decision: Decision
     reason: HoldReason
@@ -132,3 +158,4 @@ class Verdict(Noun, frozen=True, kw_only=True):
     scope: tuple[str, ...]
     not_covered: tuple[str, ...]
     risks: tuple[str, ...]
+    running: Running | None = None

@@ -8,12 +8,16 @@ from pathlib import Path
 
 from trimtab.domain.comparison import Gate
 from trimtab.domain.packet import Record
+from trimtab.domain.plan import Plan
 from trimtab.domain.trace import Trace
 from trimtab.errors import PacketError
 from trimtab.loop.context import TUNE
 from trimtab.retuning import arms
 from trimtab.retuning.compare import Side, compare
 from trimtab.store.packet import Packet, load_record, verify
+
+_REAL = ("measured", "driven")
+"""Sources whose requests were served in real time."""
 
 
 def compare_packets(old: Path, new: Path) -> Gate:
@@ -44,27 +48,35 @@ def replays_of(folder: Path, record: Record, plan: str) -> tuple[Trace, ...]:
 def _runs(record: Record, plan: str, part: str) -> tuple[str, ...]:
     """The ids of the complete replays of ``plan`` on slice ``part``, as recorded: no other condition is named so."""
     name = re.compile(rf"{part}-{re.escape(plan)}-\d+")
-    found = (run.id for run in record.runs if name.fullmatch(run.id) and run.source == "measured" and run.complete)
+    found = (run.id for run in record.runs if name.fullmatch(run.id) and run.source in _REAL and run.complete)
     return tuple(sorted(found))
+
+
+def _serving(record: Record) -> Plan:
+    """What runs today: the study's baseline, or the shipped change that this packet judges."""
+    if record.verdict is not None and record.verdict.running is not None and record.proposal is not None:
+        return record.proposal.move.plan
+    return record.study.baseline
 
 
 def _common_part(records: Iterable[Record]) -> str:
     """The slice on which both packets have replayed what runs today; without a proposal only the tune slice."""
-    has = all(_runs(record, record.study.baseline.id, arms.HELD_OUT) for record in records)
+    has = all(_runs(record, _serving(record).id, arms.HELD_OUT) for record in records)
     return arms.HELD_OUT if has else TUNE
 
 
 def _side(folder: Path, record: Record, part: str) -> Side:
     if record.envelope is None:
         raise PacketError("this packet has no envelope", where=str(folder), fix="run the study to its end")
-    study = record.study
+    study, plan = record.study, _serving(record)
     return Side(
         name=f"{study.name} ({record.manifest.created[:16] if record.manifest else 'not sealed'})",
         sla=study.sla,
         guards=study.guards,
         dim_names=study.dim_names,
         envelope=record.envelope,
-        plan=study.baseline,
-        traces=tuple(Packet(folder).read_trace(run) for run in _runs(record, study.baseline.id, part)),
+        plan=plan,
+        traces=tuple(Packet(folder).read_trace(run) for run in _runs(record, plan.id, part)),
         decision=record.verdict.decision if record.verdict else "",
+        target=study.workload.target,
     )

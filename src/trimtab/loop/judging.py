@@ -8,11 +8,12 @@ from trimtab import backends
 from trimtab.domain.figure import Figure, Findings
 from trimtab.domain.plan import Plan
 from trimtab.domain.score import Diagnosis
+from trimtab.domain.study import Sla
 from trimtab.domain.trace import Trace
 from trimtab.domain.verdict import MatrixCell, Move, Proposal, Trigger
 from trimtab.evidence import latency
 from trimtab.evidence.attribute import tail
-from trimtab.loop import conditions, memory, rounds, runs
+from trimtab.loop import conditions, memory, rehearsing, rounds, runs
 from trimtab.loop.context import Context
 from trimtab.retuning import arms, findings, moves, trend, triggers
 from trimtab.retuning import memory as charge
@@ -77,11 +78,14 @@ def choice(ctx: Context) -> Proposal:
 
 
 def proposal(ctx: Context, draft: Proposal, cells: matrix.Matrix, replays: Replays) -> Proposal:
-    """The draft with what the held-out replays measured, and the triggers by which it must be undone."""
+    """The draft with what the held-out replays measured, and the triggers by which it must be undone. What runs keeps
+    those with which it was shipped."""
     measured: Figure | None = None if cells.primary is None else findings.cell_figure(cells.primary, "validate.json")
+    proven = msgspec.structs.replace(draft, measured=measured)
+    if ctx.shipped is not None:
+        return proven
     made = triggers_of(ctx, draft.move, cells, replays, ctx.study.owners.get(draft.move.owner, ""))
-    rollback = made[0].sentence if made else UNWATCHED
-    return msgspec.structs.replace(draft, measured=measured, rollback=rollback, triggers=made)
+    return msgspec.structs.replace(proven, rollback=made[0].sentence if made else UNWATCHED, triggers=made)
 
 
 def triggers_of(
@@ -98,6 +102,7 @@ def triggers_of(
         arms.slice_rows(ctx.workload, ctx.slice(HELD_OUT)),
         study.sla,
         move,
+        rehearsal=rehearsing.rehearsal(ctx, move.plan),
         baseline=study.baseline.id,
         rate_hz=offered,
         owner=owner,
@@ -120,14 +125,18 @@ def memory_cells(ctx: Context, plan: Plan, replays: Replays) -> tuple[MatrixCell
 
 
 def tail_owner(ctx: Context) -> tuple[str, float] | None:
-    """What owns the primary metric's tail and its share, as the attribute stage found it; None where the run proves no
-    cause. Failed requests own it without any further proof."""
+    """What owns the primary metric's tail and its share, as the attribute stage found it."""
     kind = read_json(ctx.packet.path("diagnosis.json"), Diagnosis).classes[0].id
-    name = latency.PRIMARY_TAILS[ctx.study.sla.metric]
-    found = tail.owner(ctx.packet.read_findings("attribute"), name)
-    if found is None or kind == "invalid-measurement":
+    return owner_of(ctx.packet.read_findings("attribute"), kind, ctx.study.sla)
+
+
+def owner_of(found: Findings, kind: str, sla: Sla) -> tuple[str, float] | None:
+    """The owner of the tail of ``found`` whose leading class is ``kind``; None where the run proves no cause. Failed
+    requests own it without any further proof."""
+    owner = tail.owner(found, latency.PRIMARY_TAILS[sla.metric])
+    if owner is None or kind == "invalid-measurement":
         return None
-    return found if found[0] == tail.FAILED or kind != "insufficient-evidence" else None
+    return owner if owner[0] == tail.FAILED or kind != "insufficient-evidence" else None
 
 
 def not_compared(ctx: Context) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ def reproduction(found: Reproduction) -> str:
     """The outcome of a repetition, one row a primary figure, and what is not the same."""
     lines = [f"### trimtab reproduce: {found.outcome}", "", escaped(found.sentence), ""]
     if found.rows:
-        lines += ["| Figure | Then | Now | Now / then | Floor | |", "|---|---|---|---|---|---|"]
+        lines += ["| Figure | Then | Now | Now / then | Floor | Differs beyond | |", "|---|---|---|---|---|---|---|"]
         lines += [_repeated_row(row) for row in found.rows]
         lines.append("")
     lines += _listed("Not comparable", found.forbids)
@@ -65,6 +65,7 @@ def _repeated_row(row: Repeated) -> str:
         said(row.now, row.unit),
         _ratio(row.ratio, row.interval),
         said(row.floor, "share"),
+        said(row.apart, "share"),
         _status(row.outcome, row.note),
     )
     return _row(cells)

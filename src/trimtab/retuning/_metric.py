@@ -17,7 +17,13 @@ from trimtab.domain.study import Sla
 from trimtab.errors import StudyError
 from trimtab.evidence.stats.bootstrap import Comparison, paired_mean, paired_quantile
 from trimtab.evidence.stats.floor import Floor, aa_floor
-from trimtab.evidence.stats.quantiles import Floats, quantile, relaxation_requests
+from trimtab.evidence.stats.quantiles import (
+    Floats,
+    effective_samples,
+    needed_effective,
+    quantile,
+    relaxation_requests,
+)
 
 QUANTILES: dict[str, float] = {"p50": 0.50, "p95": 0.95, "p99": 0.99}
 SHARES = ("goodput", "miss")
@@ -163,6 +169,16 @@ def judge(
         return Judged(metric, compare(baseline, candidate, metric, sla, seed, resamples))
     note = f"{lost[0]:g} against {lost[1]:g} failed requests a replay: judged on goodput"
     return Judged("goodput", compare(baseline, candidate, "goodput", sla, seed, resamples), note)
+
+
+def thin(replays: Sequence[Floats], metric: str, sla: Sla) -> str:
+    """Why a percentile of all ``replays`` together rests on too little; empty where it does not, and for a share."""
+    q = QUANTILES.get(metric)
+    if q is None:
+        return ""
+    worth = sum(effective_samples(settle(replay, sla), q).effective or 0.0 for replay in replays)
+    needed = needed_effective(q)
+    return "" if worth >= needed else f"rests on {worth:.0f} effective samples, {needed} are needed"
 
 
 def nothing(reason: str) -> Comparison:

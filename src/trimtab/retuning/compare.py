@@ -35,7 +35,7 @@ from trimtab.domain.plan import Plan
 from trimtab.domain.study import Guard, Sla
 from trimtab.domain.trace import Trace
 from trimtab.evidence.stats.floor import Floor
-from trimtab.evidence.stats.quantiles import Floats, effective_samples, holm, needed_effective
+from trimtab.evidence.stats.quantiles import Floats, holm
 from trimtab.evidence.stats.unpaired import unpaired
 from trimtab.retuning import _metric as metric
 from trimtab.retuning.arms import AS_RECORDED, HELD_OUT
@@ -46,11 +46,13 @@ RATE_TOLERANCE = 0.1
 LEAST_FORGIVEN = 0.10
 MOST_FLOOR = 0.25
 """Replays that differ by more than this say too little to let anything pass on their word alone."""
+_OWN = "trimtab's own queue"
 
 
 @dataclass(frozen=True)
 class Side:
-    """One packet at the gate: its study, the machine, what runs today, and its replays on one slice."""
+    """One packet at the gate: its study, the machine, what runs today, and its replays on one slice. ``target``: the
+    server that was driven; empty: trimtab's own queue."""
 
     name: str
     sla: Sla
@@ -60,6 +62,7 @@ class Side:
     plan: Plan
     traces: tuple[Trace, ...]
     decision: str
+    target: str = ""
 
     @property
     def arm(self) -> list[Floats]:
@@ -119,6 +122,8 @@ def compare(old: Side, new: Side, seed: int) -> Gate:
 
 def _forbidden(old: Side, new: Side) -> tuple[str, ...]:
     reasons = [*forbids(old.envelope, new.envelope)]
+    if bool(old.target) != bool(new.target):
+        reasons.append(f"driven against {old.target or _OWN} then, against {new.target or _OWN} now")
     if old.sla != new.sla:
         reasons.append("the SLA is not the same")
     if old.dim_names != new.dim_names:
@@ -139,7 +144,8 @@ def _changed(old: Side, new: Side) -> tuple[str, ...]:
     versions = versions_differ(*(side.traces[0].run.versions if side.traces else {} for side in (old, new)))
     plan = plan_forbids(old.plan, new.plan)
     other = () if old.plan == new.plan or plan else (f"plan {new.plan.id} is not the one of the old packet",)
-    return (*versions, *plan, *other)
+    server = () if old.target == new.target else (f"server: {old.target or _OWN} then, {new.target or _OWN} now",)
+    return (*versions, *plan, *other, *server)
 
 
 def _same_arrivals(old: Side, new: Side) -> bool:
@@ -172,7 +178,7 @@ def _where(guard: Guard) -> str:
 def _weigh(old: Side, new: Side, role: str, name: str, margin: float | None, paired: bool, seed: int) -> _Weighed:
     judged = _judged(old, new, name, paired, seed)
     floor = metric.floor((old.arm, new.arm), judged.metric, new.sla)
-    return _Weighed(role, name, judged, floor, margin, _thin(new, judged.metric))
+    return _Weighed(role, name, judged, floor, margin, metric.thin(new.arm, judged.metric, new.sla))
 
 
 def _judged(old: Side, new: Side, name: str, paired: bool, seed: int) -> metric.Judged:
@@ -188,16 +194,6 @@ def _judged(old: Side, new: Side, name: str, paired: bool, seed: int) -> metric.
         return metric.value(latency, name, new.sla)
 
     return metric.Judged(name, unpaired(old.arm, new.arm, figure, np.random.default_rng(seed)), note)
-
-
-def _thin(side: Side, name: str) -> str:
-    """Why the percentile of the new side rests on too little; empty where it does not."""
-    q = metric.QUANTILES.get(name)
-    if q is None:
-        return ""
-    worth = sum(effective_samples(metric.settle(replay, side.sla), q).effective or 0.0 for replay in side.arm)
-    needed = needed_effective(q)
-    return "" if worth >= needed else f"rests on {worth:.0f} effective samples, {needed} are needed"
 
 
 def _rows(old: Side, new: Side, weighed: Sequence[_Weighed]) -> tuple[GateRow, ...]:
@@ -287,6 +283,8 @@ def _sentence(rows: Sequence[GateRow]) -> str:
 def _how(old: Side, new: Side, paired: bool) -> str:
     counts = f"{len(old.traces)} and {len(new.traces)} replays of {new.slice}"
     verdicts = f"verdict then: {old.decision or 'none'}, now: {new.decision or 'none'}"
+    if new.target:
+        verdicts = f"driven against {new.target}"
     if paired:
         return f"Paired on the same {len(new.traces[0].requests)} arrivals, {counts}; {verdicts}."
     return f"Unpaired (other arrivals or settings, wider intervals), {counts}; {verdicts}."

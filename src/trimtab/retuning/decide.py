@@ -2,7 +2,7 @@
 
 The rule, in this order; the first line that applies decides.
 
-1. The candidate is running and a guard fails: *rollback*.
+1. The candidate runs already, and a guard fails or the primary cell is worse than the floor: *rollback*.
 2. There is no change to decide on: *hold*; inconclusive where the replays left open whether a move gains, else
    no-benefit.
 3. A guard fails: *hold*, guard-failed.
@@ -18,30 +18,20 @@ The rule, in this order; the first line that applies decides.
 Quality cells are guards. Inconclusive is never a pass; informative cells never decide, but those that failed or stayed
 open are named. What was not run is listed: the decision does not hold there. A cell without samples covers nothing.
 
+For what runs, *ship* means keep, and *hold* that it keeps running while the evidence does not decide or shows no gain.
+Its triggers (``retuning.watched``) are told and never decide: they know nothing of the plan to go back to.
+
 The way back, ``retuning.triggers``, is part of every proposal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-
-from trimtab.domain.figure import Interval
-from trimtab.domain.study import SignOff, Sla
-from trimtab.domain.verdict import (
-    ROLE_TITLES,
-    ROLES,
-    Decision,
-    HoldReason,
-    MatrixCell,
-    Move,
-    Role,
-    Verdict,
-)
+from trimtab.domain.verdict import ROLES, HoldReason, MatrixCell, Verdict
 from trimtab.retuning import _metric as metric
 from trimtab.retuning._change import NO_CHANGE
-from trimtab.retuning.arms import AS_RECORDED
+from trimtab.retuning.case import Case, Ruling
 from trimtab.retuning.validate import NOT_ASKED, NOTHING_REPLAYED
+from trimtab.retuning.wording import names, sentence
 
 OWN_QUEUE = "trimtab's own queue and workers: no remote server was driven"
 UNTOUCHED = (NO_CHANGE, "warm", "order", "placement", "admit", "workers")
@@ -51,44 +41,6 @@ UNSEEN = (
 )
 
 
-@dataclass(frozen=True)
-class Case:
-    """Everything that a decision rests on.
-
-    ``undecided`` = why the replays left open whether a move gains (empty: they did not) · ``quality`` cells judge
-    outputs against the reference · ``changes_precision`` = the candidate computes in another precision or sparsity
-    than the baseline, declared or executed · ``executed`` = the share of time that the candidate spends in each
-    precision that is known · ``plumbing`` = which backend computes no network (empty: all do) · ``running`` = the
-    candidate already serves · ``tail`` = who owns the baseline's tail, as (cause, share of the tail) · ``scope``,
-    ``not_covered`` and ``risks`` add words to what the cells say themselves · ``signed`` = the roles that have signed.
-    """
-
-    move: Move
-    baseline: str
-    cells: tuple[MatrixCell, ...]
-    sla: Sla
-    signoff: SignOff
-    undecided: str = ""
-    quality: tuple[MatrixCell, ...] = ()
-    changes_precision: bool = False
-    executed: Mapping[str, float] = field(default_factory=dict)
-    plumbing: str = ""
-    running: bool = False
-    signed: tuple[Role, ...] = ()
-    tail: tuple[str, float] | None = None
-    scope: tuple[str, ...] = ()
-    not_covered: tuple[str, ...] = ()
-    risks: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class _Ruling:
-    decision: Decision
-    reason: HoldReason
-    why: str
-    deciding: tuple[MatrixCell, ...] = ()
-
-
 def decide(case: Case) -> Verdict:
     """The verdict of ``case``."""
     ruling = _rule(case)
@@ -96,29 +48,30 @@ def decide(case: Case) -> Verdict:
     return Verdict(
         decision=ruling.decision,
         reason=ruling.reason,
-        sentence=_sentence(case, ruling),
+        sentence=sentence(case, ruling),
         deciding=tuple(cell.id for cell in ruling.deciding),
         cells=cells,
         scope=(*case.scope, *_covered(case), *_executed(case), *_plumbing(case), OWN_QUEUE),
         not_covered=(*_not_run(case), *case.not_covered),
         risks=_risks(case, ruling),
+        running=case.running,
     )
 
 
-def _rule(case: Case) -> _Ruling:
+def _rule(case: Case) -> Ruling:
     primary = next((cell for cell in case.cells if cell.role == "primary"), None)
     guards = tuple(cell for cell in (*case.cells, *case.quality) if cell.role == "guard")
     stopped = _stopped(case, primary, tuple(cell for cell in guards if cell.status == "fail"))
     if stopped is not None:
         return stopped
     if primary is None:
-        return _Ruling("hold", "inconclusive", "there is no primary cell")
+        return Ruling("hold", "inconclusive", "there is no primary cell")
     unsure = tuple(cell for cell in (primary, *guards) if cell.status != "pass")
     if unsure:
         verb = "is" if len(unsure) == 1 else "are"
-        return _Ruling("hold", "inconclusive", f"{_names(unsure)} {verb} undecided", unsure)
+        return Ruling("hold", "inconclusive", f"{names(unsure)} {verb} undecided", unsure)
     barred = _barred(case)
-    return _Ruling("hold", "inconclusive", barred) if barred else _Ruling("ship", "", "", (primary, *guards))
+    return Ruling("hold", "inconclusive", barred) if barred else Ruling("ship", "", "", (primary, *guards))
 
 
 def _barred(case: Case) -> str:
@@ -132,111 +85,27 @@ def _barred(case: Case) -> str:
     return ""
 
 
-def _stopped(case: Case, primary: MatrixCell | None, failed: tuple[MatrixCell, ...]) -> _Ruling | None:
+def _stopped(case: Case, primary: MatrixCell | None, failed: tuple[MatrixCell, ...]) -> Ruling | None:
     """Lines 1 to 4 of the rule: what was shown to be no good."""
-    if case.running and failed:
-        return _Ruling("rollback", "guard-failed", f"{_names(failed)} failed on what is running", failed)
+    if case.running is not None and (broken := (*_worse(primary), *failed)):
+        return Ruling("rollback", "guard-failed", f"{names(broken)} failed on what is running", broken)
     if case.move.kind == NO_CHANGE:
         reason: HoldReason = "inconclusive" if case.undecided else "no-benefit"
-        return _Ruling("hold", reason, case.undecided or "no move gained anything")
+        return Ruling("hold", reason, case.undecided or "no move gained anything")
     if failed:
-        return _Ruling("hold", "guard-failed", f"{_names(failed)} got worse than allowed", failed)
+        return Ruling("hold", "guard-failed", f"{names(failed)} got worse than allowed", failed)
     if primary is not None and primary.status == "fail":
-        return _Ruling("hold", "no-benefit", "no benefit above the floor", (primary,))
+        return Ruling("hold", "no-benefit", "no benefit above the floor", (primary,))
     return None
 
 
-# --- words ---------------------------------------------------------------------------------------------------
-
-
-def _sentence(case: Case, ruling: _Ruling) -> str:
-    """Decision and move first, then the primary metric, the owner of the tail, and what stays open."""
-    plumbing = f"This proves plumbing only: {case.plumbing}." if case.plumbing else ""
-    parts = [_opening(case, ruling), plumbing, _effect(case), _tail(case), _open(case)]
-    return " ".join(part for part in parts if part)
-
-
-def _opening(case: Case, ruling: _Ruling) -> str:
-    action = case.move.sentence.rstrip(".")
-    action = action[:1].lower() + action[1:]
-    if ruling.decision == "rollback":
-        return f"Roll back to plan {case.baseline}: {ruling.why}."
-    if ruling.decision == "hold" and case.move.kind == NO_CHANGE:
-        return f"Hold: {ruling.why}."
-    if ruling.decision == "hold":
-        return f"Hold: {ruling.why}. The move was: {action}."
-    pending = signoff_text(case.signoff, case.signed)
-    return f"Ship, {pending}: {action}." if pending else f"Ship: {action}."
-
-
-def signoff_text(signoff: SignOff, signed: Sequence[Role]) -> str:
-    """What is still missing before a ship counts: ``once the runtime lead signs``; says where sign-off is reduced."""
-    missing = [role for role in signoff.require if role not in signed]
-    titles = [f"the {ROLE_TITLES[role]}" for role in missing]
-    words = ""
-    if titles:
-        words = f"once {_and(titles)} {'signs' if len(titles) == 1 else 'sign'}"
-    if len(set(signoff.require)) < len(ROLES):
-        asked = _and([ROLE_TITLES[role] for role in signoff.require]) or "nobody"
-        return " ".join(word for word in (words, f"(reduced sign-off: {asked})") if word)
-    return words
-
-
-def _effect(case: Case) -> str:
-    primary = next((cell for cell in case.cells if cell.role == "primary"), None)
-    if primary is None or primary.baseline is None or primary.candidate is None:
-        return ""
-    was, now = (metric.text(figure, primary.metric) for figure in (primary.baseline, primary.candidate))
-    change = metric.signed(primary.change) + _range(primary.interval)
-    return f"On {primary.slice}, {primary.metric} went from {was} to {now} ({change}); {_against_bound(case, primary)}."
-
-
-def _range(interval: Interval | None) -> str:
-    return "" if interval is None else f", {metric.signed(interval.lo)} to {metric.signed(interval.hi)}"
-
-
-def _against_bound(case: Case, primary: MatrixCell) -> str:
-    bound = metric.text(metric.bound(case.sla), case.sla.metric)
-    if primary.metric != case.sla.metric or primary.candidate is None:
-        return f"the bound is {case.sla.metric} {bound}"
-    verb = "meets" if metric.meets(primary.candidate, case.sla) else "misses"
-    return f"that {verb} the bound of {bound}"
-
-
-def _tail(case: Case) -> str:
-    if case.tail is None:
-        return ""
-    cause, share = case.tail
-    return f"The tail of plan {case.baseline} belongs to {cause} ({share * 100:.0f} %)."
-
-
-def _open(case: Case) -> str:
-    told = [cell for cell in case.cells if cell.role == "informative"]
-    worse = [cell for cell in told if cell.status == "fail"]
-    unsure = [cell for cell in told if cell.status == "inconclusive"]
-    parts = []
-    if worse:
-        parts.append(f"Worse: {_names(worse)}.")
-    if unsure:
-        parts.append(f"Open: {_names(unsure)}.")
-    return " ".join(parts)
-
-
-def _names(cells: Sequence[MatrixCell]) -> str:
-    words = [f"{cell.metric} on {cell.slice}{_under(cell)}" for cell in cells]
-    if len(words) > 3:
-        return f"{', '.join(words[:2])} and {len(words) - 2} more"
-    return _and(words)
-
-
-def _under(cell: MatrixCell) -> str:
-    return "" if cell.condition == AS_RECORDED else f" ({cell.condition})"
-
-
-def _and(words: Sequence[str]) -> str:
-    if len(words) < 2:
-        return "".join(words)
-    return f"{', '.join(words[:-1])} and {words[-1]}"
+def _worse(primary: MatrixCell | None) -> tuple[MatrixCell, ...]:
+    """The primary cell, if its whole interval is worse than what ran before by more than the floor."""
+    if primary is None or primary.status != "fail" or primary.interval is None or primary.floor is None:
+        return ()
+    if metric.higher_is_better(primary.metric):
+        return (primary,) if primary.interval.hi < -primary.floor else ()
+    return (primary,) if primary.interval.lo > primary.floor else ()
 
 
 def _conditions(case: Case) -> tuple[str, ...]:
@@ -273,7 +142,7 @@ def _executed(case: Case) -> tuple[str, ...]:
     return (f"executed precision: {', '.join(words)}",) if words else ()
 
 
-def _risks(case: Case, ruling: _Ruling) -> tuple[str, ...]:
+def _risks(case: Case, ruling: Ruling) -> tuple[str, ...]:
     risks = [case.move.risk] if case.move.risk else []
     for cell in case.cells:
         if cell.role == "informative" and cell.status == "fail":
@@ -283,6 +152,8 @@ def _risks(case: Case, ruling: _Ruling) -> tuple[str, ...]:
     undecided = sum(cell.role == "informative" and cell.status == "inconclusive" for cell in case.cells)
     if undecided:
         risks.append(f"{undecided} informative cell{'s are' if undecided > 1 else ' is'} undecided.")
+    if ruling.decision != "rollback" and case.running is not None and any(one.fired for one in case.running.triggers):
+        risks.append(f"A trigger fired, but it is not shown that going back to plan {case.baseline} would help.")
     if ruling.decision == "ship" and len(set(case.signoff.require)) < len(ROLES):
         risks.append("Sign-off is reduced: not every role answers for this change.")
     return (*risks, *case.risks)

@@ -24,13 +24,16 @@ from numpy.typing import NDArray
 from trimtab.domain.figure import Cell, Figure, Finding, Findings, Interval, Series
 from trimtab.domain.study import Sla
 from trimtab.domain.verdict import ROLE_TITLES, MatrixCell, Move, Trial, Trigger
+from trimtab.evidence.stats.quantiles import Floats
 from trimtab.retuning import _metric as metric
 from trimtab.retuning.arms import AS_RECORDED, Arms
-from trimtab.retuning.rollback import WINDOW, Proven, Tried, prove, rule_of
+from trimtab.retuning.rollback import WINDOW, Proven, Redrawn, Rehearsal, Rule, Tried, prove, rule_of, stretch
 
 SERIES = "validate.triggers"
-_TOLD = "latencies x 1.5"
+_TOLD = "service x 1.5"
 """The injected regression that a trigger's sentence tells."""
+_USUAL = 0.95
+"""The quantile by which simulated latencies are held against replays where a cell's metric is none."""
 
 
 def triggers(
@@ -40,6 +43,7 @@ def triggers(
     sla: Sla,
     move: Move,
     *,
+    rehearsal: Rehearsal | str,
     baseline: str,
     rate_hz: float,
     owner: str = "",
@@ -47,17 +51,48 @@ def triggers(
 ) -> tuple[Trigger, ...]:
     """One trigger for each promise of ``cells`` on traffic as recorded, the primary cell's first.
 
-    ``arms`` = both plans' replays, ``slices`` positions within them, ``baseline`` = where to go back to, ``rate_hz`` =
-    arrivals/s of the whole traffic, ``owner`` = the name of who owns the move.
+    ``arms`` = both plans' replays, ``slices`` positions within them, ``rehearsal`` = simulated runs of the candidate on
+    these arrivals and others (or why there are none), ``baseline`` = where to go back to, ``rate_hz`` = arrivals/s of
+    the whole traffic, ``owner`` = the name of who owns the move.
     """
     found = []
     for cell, late_ms, window in _promises(cells, arms, slices, sla):
         rows = slices[cell.slice]
-        healthy, before = ([metric.settle(x[rows], sla) for x in arm] for arm in (arms.candidate, arms.baseline))
-        proven = prove(healthy, before, rule_of(healthy, late_ms, window), seed)
         rate = rate_hz * rows.size / max(len(arms.candidate[0]), 1)
+        if isinstance(rehearsal, str):
+            unset = Proven(Rule(window, late_ms, None, 0), 0)
+            found.append(_trigger(cell, unset, move, baseline, rate, owner, rehearsal))
+            continue
+        replays = [x[rows] for x in arms.candidate]
+        proven = _proven(cell, replays, rehearsal, rows, late_ms, window, sla, seed)
         found.append(_trigger(cell, proven, move, baseline, rate, owner))
     return tuple(found)
+
+
+def _proven(
+    cell: MatrixCell,
+    replays: Sequence[Floats],
+    rehearsal: Rehearsal,
+    rows: NDArray[np.int64],
+    late_ms: float,
+    window: int,
+    sla: Sla,
+    seed: int,
+) -> Proven:
+    """The rule that replays and the first half of the redrawn runs set, tried on the other half and on faulty runs."""
+    longer = stretch(replays, rehearsal.recorded.of(rows), metric.QUANTILES.get(cell.metric, _USUAL))
+
+    def of(runs: Sequence[Redrawn]) -> list[Floats]:
+        return [metric.settle(run.of(rows) * longer, sla) for run in runs]
+
+    half = len(rehearsal.healthy) // 2
+    rule = rule_of(
+        [*(metric.settle(one, sla) for one in replays), *of(rehearsal.healthy[:half])],
+        late_ms,
+        window,
+    )
+    faulty = {name: of(runs) for name, runs in rehearsal.faulty.items()}
+    return prove(rule, of(rehearsal.healthy[half:]), faulty, seed)
 
 
 def _promises(
@@ -96,7 +131,10 @@ def _window(name: str, requests: int) -> int:
     return max(wanted, WINDOW) if requests >= 4 * wanted else WINDOW
 
 
-def _trigger(cell: MatrixCell, proven: Proven, move: Move, baseline: str, rate_hz: float, owner: str) -> Trigger:
+def _trigger(
+    cell: MatrixCell, proven: Proven, move: Move, baseline: str, rate_hz: float, owner: str, why: str = ""
+) -> Trigger:
+    """``why``: no rule could be set, for this reason."""
     rule = proven.rule
     title = f"{ROLE_TITLES[move.owner]} ({owner})" if owner else ROLE_TITLES[move.owner]
     return Trigger(
@@ -107,12 +145,13 @@ def _trigger(cell: MatrixCell, proven: Proven, move: Move, baseline: str, rate_h
         late_ms=rule.late_ms,
         bound=rule.bound if rule.watches else None,
         windows=rule.seen,
+        runs=proven.runs,
         false_alarms=proven.false_alarms,
         false_alarms_interval=proven.interval,
         trials=tuple(_trial(each) for each in proven.tried),
         back_to=baseline,
         owner=move.owner,
-        sentence=_sentence(cell, proven, baseline, title, rate_hz),
+        sentence=_sentence(cell, proven, baseline, title, rate_hz, why),
     )
 
 
@@ -123,31 +162,37 @@ def _trial(tried: Tried) -> Trial:
 # --- words ---------------------------------------------------------------------------------------------------
 
 
-def _sentence(cell: MatrixCell, proven: Proven, baseline: str, title: str, rate_hz: float) -> str:
+def _sentence(cell: MatrixCell, proven: Proven, baseline: str, title: str, rate_hz: float, why: str) -> str:
     """The rollback boundary as it stands in a proposal."""
-    rule, by_hand = proven.rule, f"The {title} watches it and goes back to plan {baseline} by hand."
-    where = "" if cell.slice == "held-out" else f" of {cell.slice}"
-    if rule.bound is None:
-        return f"No automatic boundary{where}: no replay holds a window of {rule.window} arrivals. {by_hand}"
-    if not rule.watches:
-        return (
-            f"No automatic boundary{where}: a healthy window of {rule.window} arrivals was late as a whole. {by_hand}"
-        )
+    rule, where = proven.rule, "" if cell.slice == "held-out" else f" of {cell.slice}"
+    unset = why or _unset(rule)
+    if unset:
+        by_hand = f"The {title} watches it and goes back to plan {baseline} by hand."
+        return f"No automatic boundary{where}: {unset}. {by_hand}"
+    assert rule.bound is not None
     soonest = rule.soonest(rate_hz)
     at = "" if soonest is None else f" ({soonest / 1e9:.3g} s at {rate_hz:.3g} requests/s)"
     return (
         f"Go back to plan {baseline} when more than {rule.bound * 100:.3g} % of requests{where} are later than "
-        f"{rule.late_ms:.4g} ms in two windows of {rule.window} arrivals running{at}. None of {rule.seen} healthy "
-        f"windows passed that share{_alarms(proven)}.{_found(proven)} Owner: {title}."
+        f"{rule.late_ms:.4g} ms in two windows of {rule.window} arrivals running{at}. {_alarms(proven)}"
+        f"{_found(proven)} Owner: {title}."
     )
 
 
+def _unset(rule: Rule) -> str:
+    """Why nothing can be watched; empty = it can."""
+    if rule.bound is None:
+        return f"no replay holds two windows of {rule.window} arrivals"
+    return "" if rule.watches else f"two healthy windows of {rule.window} arrivals were late as a whole"
+
+
 def _alarms(proven: Proven) -> str:
-    if proven.false_alarms is None or proven.interval is None:
-        return ""
+    assert proven.false_alarms is not None
+    assert proven.interval is not None
     lo, hi = proven.interval.lo * 100, proven.interval.hi * 100
     share = f"{proven.false_alarms * 100:.2g} % ({lo:.2g} to {hi:.2g})"
-    return f"; it would fire falsely in {share} of healthy runs of {proven.length} requests"
+    runs = f"healthy runs of {proven.length} requests on other arrivals of this kind"
+    return f"It would fire falsely in {share} of {runs}, simulated."
 
 
 def _found(proven: Proven) -> str:
@@ -155,8 +200,8 @@ def _found(proven: Proven) -> str:
     if told is None:
         return ""
     if told.delay is None:
-        return f" With latencies 1.5 times as long it fires in {told.found * 100:.3g} % of such runs only."
-    return f" With latencies 1.5 times as long it fires after {told.delay:.0f} requests ({_ends(told)})."
+        return f" Where service takes 1.5 times as long it fires in {told.found * 100:.3g} % of such runs only."
+    return f" Where service takes 1.5 times as long it fires after {told.delay:.0f} requests ({_ends(told)})."
 
 
 def _ends(tried: Tried) -> str:
@@ -187,22 +232,29 @@ def _figures(made: Trigger, artifact: str) -> list[Figure]:
     if made.false_alarms is None:
         return []
 
-    def figure(name: str, value: float | None, unit: str, interval: Interval | None, note: str) -> Figure:
+    def figure(name: str, value: float | None, unit: str, samples: int, interval: Interval | None, note: str) -> Figure:
         return Figure(
             id=f"validate.trigger.{made.cell}.{name}",
             value=value,
             unit=unit,
-            samples=made.trials[0].runs,
+            samples=samples,
             scope=made.slice,
             artifact=artifact,
             interval=interval,
             note=note,
         )
 
-    how = "of healthy runs redrawn from the replays"
-    alarms = figure("false_alarms", made.false_alarms, "share", made.false_alarms_interval, how)
+    how = "of healthy runs on redrawn arrivals, simulated"
+    alarms = figure("false_alarms", made.false_alarms, "share", made.runs, made.false_alarms_interval, how)
     delays = [
-        figure(f"delay.{t.name.replace(' ', '-')}", t.delay, "requests", t.between, f"found in {t.found * 100:.3g} %")
+        figure(
+            f"delay.{t.name.replace(' ', '-')}",
+            t.delay,
+            "requests",
+            t.runs,
+            t.between,
+            f"found in {t.found * 100:.3g} %",
+        )
         for t in made.trials
     ]
     return [alarms, *delays]

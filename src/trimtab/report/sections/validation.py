@@ -37,7 +37,7 @@ def section(book: Book) -> Section | None:
         blocks += [_matrix(ran, conditions), Fold(summary=said, grid=_details(ran))]
     proposal = book.record.proposal
     if proposal is not None and proposal.triggers:
-        blocks.append(watch.grid(proposal.triggers))
+        blocks.append(watch.grid(proposal.triggers, verdict.running))
     blocks.append(_scope(verdict))
     return Section(
         id="validation",
