@@ -151,7 +151,16 @@ def test_what_is_read_is_sound(path: Path) -> None:
     assert report.rows >= report.used > 0
 
 
-SMALL = [path for path in FILES if len(unpacked(path)) < 200_000]
+WRITTEN = {
+    "chrome.json": b'{"traceEvents": [{"ph": "X", "name": "a", "ts": 1.5, "dur": 4, "pid": 1, "tid": "t"},\n'
+    b'{"ph": "B", "name": "b", "ts": 6, "pid": 1, "tid": 2}, {"ph": "E", "ts": 9, "pid": 1, "tid": 2},\n'
+    b'{"ph": "M", "name": "thread_name", "pid": 1, "tid": 2, "args": {"name": "worker"}}]}',
+    "perf_export.json": b'{"experiments": [{"experiment": {"mode": "request_rate", "value": 4}, "requests": [\n'
+    b'{"timestamp": 100, "request_inputs": {"x": 1}, "response_timestamps": [300, 500]},\n'
+    b'{"timestamp": 50, "response_timestamps": []}]}], "version": "1"}',
+}
+"""Of formats without a small real file."""
+SMALL = {path.name: unpacked(path) for path in FILES if len(unpacked(path)) < 200_000} | WRITTEN
 EDIT = st.tuples(st.integers(0, 2**31), st.integers(0, 40), st.binary(max_size=12))
 HOSTILE = st.sampled_from(
     [b"{", b"}", b"[", b"]", b'"', b"\\", b",", b"-", b"NaN", b"1e999", b"9" * 30, b"null", b"\0", b"\xff", b"\n",
@@ -159,7 +168,18 @@ HOSTILE = st.sampled_from(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("path", SMALL, ids=lambda path: path.name)
+def test_every_format_is_fuzzed(tmp_path: Path) -> None:
+    found = set()
+    for name, content in SMALL.items():
+        path = tmp_path / name
+        path.write_bytes(content)
+        known = formats.find(path)
+        assert known is not None
+        found.add(known.name)
+    assert found == {one.name for one in formats.FORMATS}
+
+
+@pytest.mark.parametrize("name", SMALL)
 @settings(deadline=None, max_examples=40)
 @given(
     edits=st.lists(EDIT | st.tuples(st.integers(0, 2**31), st.integers(0, 4), HOSTILE), min_size=1, max_size=6),
@@ -168,12 +188,12 @@ HOSTILE = st.sampled_from(
 )
 def test_no_bytes_break_a_reader(
     tmp_path_factory: pytest.TempPathFactory,
-    path: Path,
+    name: str,
     edits: list[tuple[int, int, bytes]],
     cut: int | None,
     block: int,
 ) -> None:
-    data = bytearray(unpacked(path))
+    data = bytearray(SMALL[name])
     for at, length, piece in edits:
         start = at % (len(data) + 1)
         data[start : start + length] = piece

@@ -7,6 +7,8 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from readers_kit import write, write_parquet
 
 from trimtab.domain.noun import NEVER
@@ -181,3 +183,37 @@ def test_a_field_that_the_first_row_lacks_is_read(tmp_path: Path) -> None:
 def test_the_report_is_plain_json(tmp_path: Path) -> None:
     _, report = read_requests(write(tmp_path / "t.csv", PLAIN), {})
     assert msgspec.json.decode(msgspec.json.encode(report))["used"] == 2
+
+
+FULL = (
+    "start_s,latency_ms,shape.width,executed.width,stream,batch,worker,queue_ms,compute_ms,ok,route,peak_mb\n"
+    "0,5,10,16,a,1,g0,1,3,true,padded,100\n0.5,7.25,12,16,b,1,g0,2,4,true,padded,100\n1,,12,16,b,2,g1,2,4,oom,exact,\n"
+)
+
+
+@settings(deadline=None, max_examples=120)
+@given(
+    at=st.integers(0, 400),
+    gone=st.integers(0, 30),
+    piece=st.binary(max_size=16)
+    | st.sampled_from([b"1e999", b"-", b"nan", b'"', b"\n", b",,", b"9" * 25, b"2026-01-01"]),
+    kind=st.sampled_from(["csv", "tsv", "jsonl"]),
+)
+def test_no_bytes_break_the_reader(
+    tmp_path_factory: pytest.TempPathFactory, at: int, gone: int, piece: bytes, kind: str
+) -> None:
+    text = {"csv": FULL, "tsv": FULL.replace(",", "\t"), "jsonl": JSONL}[kind]
+    data = bytearray(text.encode())
+    data[at % len(data) : at % len(data) + gone] = piece
+    path = tmp_path_factory.mktemp("fuzz") / f"t.{kind}"
+    path.write_bytes(bytes(data))
+    try:
+        table, report = read_requests(path, {})
+    except TrimtabError:
+        return
+    req = table.trace.requests
+    assert len(req) == report.used > 0
+    assert np.all(np.diff(req["scheduled"]) >= 0)
+    ended = req["done"] != NEVER
+    assert np.all(req["done"][ended] >= req["scheduled"][ended])
+    assert all(len(column) == report.used for column in table.stages.columns.values())

@@ -1,7 +1,8 @@
-"""What ``trimtab workload FILE`` prints: sentences, figures, the windows with a bar for each rate, the streams."""
+"""What ``trimtab workload FILE`` prints: sentences, figures, small charts, the windows and the streams with bars."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -13,11 +14,15 @@ from trimtab.cli.show import plain, quantity, raw_json, terminal
 from trimtab.cli.timeline import rows
 
 if TYPE_CHECKING:
-    from trimtab.domain.figure import Series
+    from trimtab.domain.figure import Cell, Findings, Series
     from trimtab.loop.arrivals import Traffic
 
 WIDTH = 10
-RATE = "rate, 1/s"
+LINE = 60
+LEVELS = "▁▂▃▄▅▆▇█"
+BARS = {"workload.windows": "rate, 1/s", "workload.streams": "requests", "workload.bursts": "dispersion"}
+"""Table -> the column that has a bar behind it."""
+CLIENTS = "mean rate, 1/s"
 
 
 def show(traffic: Traffic, *, as_json: bool) -> None:
@@ -39,25 +44,52 @@ def show(traffic: Traffic, *, as_json: bool) -> None:
         table.add_row(*map(plain, (f"  {figure.id.split('.', 1)[1].replace('_', ' ')}", value, figure.note)))
     console.print()
     console.print(table)
-    for name in ("windows", "streams"):
-        one = found.table(f"workload.{name}")
+    drawn = _drawn(found)
+    if drawn.row_count:
+        console.print()
+        console.print(drawn)
+    for name, bar in BARS.items():
+        one = found.table(name)
         if one is not None:
             console.print()
-            console.print(rows(_with_bars(one)))
+            console.print(rows(with_bars(one, bar if bar in one.columns else CLIENTS)))
     console.print()
     diagnosis.reading(traffic.read, console)
 
 
-def _with_bars(one: Series) -> Series:
-    """The series with a bar behind each rate, as long as it is large."""
-    if RATE not in one.columns:
-        return one
-    rates = [value if isinstance(value, int | float) else 0.0 for value in one.columns[RATE]]
-    most = max(rates, default=0.0) or 1.0
-    bars = tuple("█" * round(WIDTH * rate / most) for rate in rates)
-    columns = {}
+def _drawn(found: Findings) -> Table:
+    """Arrivals over time and the sizes of requests, a line each."""
+    table = Table("", "", "", box=None, pad_edge=False, show_header=False)
+    for one in found.series:
+        if one.id == "workload.arrivals":
+            seconds = f"0 to {one.columns['start'][-1]:g} s, 1/s"
+            table.add_row(
+                "arrivals", sparkline(one.columns["peak"]), plain(f"{seconds}: the busiest second of each stretch")
+            )
+        elif "hi" in one.columns:
+            lo, hi = one.columns["lo"][0], one.columns["hi"][-1]
+            name = plain(one.id.removeprefix("workload.").replace("_", " "))
+            table.add_row(name, sparkline(one.columns["requests"]), plain(f"{lo:g} to {hi:g}: requests by size"))
+    return table
+
+
+def sparkline(cells: Sequence[Cell]) -> str:
+    """At most LINE signs, each as high as the largest value of its stretch; what is 0 is a blank."""
+    values = [float(cell) if isinstance(cell, int | float) else 0.0 for cell in cells]
+    step = max(1, -(-len(values) // LINE))
+    tops = [max(values[k : k + step]) for k in range(0, len(values), step)]
+    most = max(tops, default=0.0) or 1.0
+    return "".join(LEVELS[min(int(top / most * len(LEVELS)), len(LEVELS) - 1)] if top > 0 else " " for top in tops)
+
+
+def with_bars(one: Series, column: str) -> Series:
+    """The series with a bar behind each value of ``column``, as long as it is large."""
+    values = [value if isinstance(value, int | float) else 0.0 for value in one.columns[column]]
+    most = max(values, default=0.0) or 1.0
+    bars = tuple("█" * round(WIDTH * value / most) for value in values)
+    columns: dict[str, tuple[Cell, ...]] = {}
     for name, cells in one.columns.items():
         columns[name] = cells
-        if name == RATE:
+        if name == column:
             columns[""] = bars
     return msgspec.structs.replace(one, columns=columns)

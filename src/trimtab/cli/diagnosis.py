@@ -1,17 +1,20 @@
-"""What ``trimtab diagnose`` prints: the tail first, then the classes with their evidence, then what is missing."""
+"""The verb ``diagnose``, and what it prints: the tail first, then the classes with their evidence, then what lacks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
+from cyclopts import App, Parameter
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from trimtab.cli import timeline
-from trimtab.cli.show import plain, quantity, raw_json, terminal
+from trimtab.cli.show import lines, plain, quantity, raw_json, terminal
 from trimtab.domain.verdict import ROLE_TITLES
+from trimtab.errors import UsageError
 
 if TYPE_CHECKING:
     from trimtab.domain.figure import Figure
@@ -22,6 +25,69 @@ if TYPE_CHECKING:
 
 GROUPED = ("timeline", "summary")
 """Stages whose figures are printed by group, and whose tables are."""
+
+
+def register(app: App) -> None:
+    """Add the verb to the command line."""
+    app.command(diagnose)
+
+
+def diagnose(
+    file: Path,
+    *more: Path,
+    baseline: Path | None = None,
+    column: Annotated[tuple[str, ...], Parameter(negative="")] = (),
+    fact: Annotated[tuple[str, ...], Parameter(negative="")] = (),
+    sla: str | None = None,
+    strict: bool = False,
+    json: bool = False,
+    report: Path | None = None,
+    force: bool = False,
+) -> int:
+    """Name what files that you already have prove (requests, profiles, logs, reports), and what to measure next.
+
+    Parameters
+    ----------
+    file
+        A profile (PyTorch, ONNX Runtime, Chrome), a torch.compile trace or log, what a load tool or server wrote
+        (LoadGen, Triton, perf_analyzer, Model Analyzer, AIPerf, benchmark_app, trtexec); or a table of requests: CSV,
+        TSV, JSONL or Parquet, one row a request. Each also .gz. docs/diagnose-files.md lists them.
+    more
+        Further files; each gets an answer of its own. A compiler's log is joined to tables of requests and to
+        recordings of its rank on its clock, recordings of several ranks to each other.
+    baseline
+        A second table to compare it with: the version, plan or setting before.
+    column
+        role=header, for a column under another name, such as latency_ms=total. May be repeated.
+    fact
+        name=value, for what a table cannot hold, such as threads=16 or limit_mb=4096. May be repeated.
+    sla
+        What the tail must hold: p95=100ms, p99=1.5s or goodput=0.99@100ms.
+    strict
+        Refuse rows and values that cannot be used, instead of counting them.
+    json
+        Print the result as JSON.
+    report
+        Write it with charts as one HTML file, too, over an earlier one of this command only.
+    force
+        Write the report over any file.
+    """
+    from trimtab.loop import pages
+    from trimtab.loop.files import diagnose_files
+    from trimtab.loop.tables import parse_sla
+
+    if report is None and force:
+        raise UsageError("--force is for --report", fix="leave --force out")
+    if report is not None:
+        given = (file, *more, *([] if baseline is None else [baseline]))
+        pages.require_free(report, "diagnose", given, force=force)
+    answers = diagnose_files((file, *more), baseline=baseline, columns=column, facts=fact, sla=sla, strict=strict)
+    if report is not None:
+        pages.write_diagnosis(report, answers, None if sla is None else parse_sla(sla))
+    show(answers, as_json=json)
+    if report is not None and not json:
+        lines([f"report: {report}"])
+    return 0
 
 
 def show(answers: Sequence[Answer], *, as_json: bool) -> None:
@@ -106,8 +172,8 @@ def _class(one: Named, console: Console) -> None:
 def reading(report: ReadReport, console: Console) -> None:
     """How a file was read: what was left out, and what to know of it."""
     console.print(plain(f"{report.file}: {report.used} of {report.rows} {report.unit} used"), style="dim")
-    lines = [f"left out: {count}, {reason}" for reason, count in report.dropped.items()]
-    lines += [f"no value: {count} of {name}" for name, count in report.unreadable.items()]
-    lines += [f"not read: {', '.join(report.ignored)}"] if report.ignored else []
-    for line in (*lines, *report.notes):
+    said = [f"left out: {count}, {reason}" for reason, count in report.dropped.items()]
+    said += [f"no value: {count} of {name}" for name, count in report.unreadable.items()]
+    said += [f"not read: {', '.join(report.ignored)}"] if report.ignored else []
+    for line in (*said, *report.notes):
         console.print(plain(f"  {line}"), style="dim")

@@ -23,6 +23,7 @@ HEADINGS = {
     "runs": "runs of the network",
     "load": "the load",
     "latency": "latencies, as the tool added them up",
+    "ranks": "ranks side by side",
 }
 LONGEST = 60
 

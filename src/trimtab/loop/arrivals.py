@@ -10,6 +10,7 @@ import msgspec
 from trimtab.domain.figure import Findings
 from trimtab.domain.imported import ReadReport
 from trimtab.evidence import rates, traffic
+from trimtab.evidence.bursts import bursts
 from trimtab.evidence.windows import windows
 from trimtab.loop.tables import Said
 from trimtab.readers import rates as table_of_rates
@@ -34,14 +35,15 @@ def describe_file(path: Path, *, columns: Sequence[str] = (), strict: bool = Fal
     workload, read = read_arrivals(path, Said.parse(columns).columns, strict=strict)
     told = traffic.describe(workload)
     table, figures, said = windows(workload, path.name)
+    counted, more, also = bursts(workload, path.name)
     whole = Findings(
         stage="workload",
         headline=told.headline,
-        findings=(*told.findings, *said),
-        figures=tuple(msgspec.structs.replace(one, artifact=path.name) for one in (*told.figures, *figures)),
+        findings=(*told.findings, *said, *also),
+        figures=tuple(msgspec.structs.replace(one, artifact=path.name) for one in (*told.figures, *figures, *more)),
         series=tuple(
             msgspec.structs.replace(one, artifact=path.name)
-            for one in (*told.series, table)
+            for one in (*told.series, table, *counted)
             if one.id != UNSLICED  # slices belong to a study
         ),
     )

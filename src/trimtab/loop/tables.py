@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
-from trimtab.domain.figure import Findings
+from trimtab.domain.figure import Findings, Series
 from trimtab.domain.imported import NUMBERS, TEXTS, Imported, ReadReport
 from trimtab.domain.score import Diagnosis
 from trimtab.domain.spans import Spans
@@ -28,13 +28,14 @@ _SHARES = ("throttled_share", "stolen", "executed_share", "ceiling")
 
 class Answer(msgspec.Struct, frozen=True):
     """What one file says: its classes, its figures (``tail.stage`` says whether of requests, of a timeline or of a
-    summary), and how it was read."""
+    summary), how it was read, and what makes the series of its charts."""
 
     diagnosis: Diagnosis
     tail: Findings
     read: ReadReport
     baseline: ReadReport | None
     notes: tuple[str, ...]
+    charts: Callable[[], tuple[Series, ...]]
 
 
 class Said(msgspec.Struct, frozen=True):
@@ -81,7 +82,8 @@ def diagnose_table(
     requests, notes = _joined(requests, logs)
     before = None if other is None else other[0]
     found = diagnose(requests, read, sla=said.sla, baseline=before, numbers=said.numbers, texts=said.texts)
-    return answer(found.diagnosis, found.tail, read, None if other is None else other[1], (*notes, *found.notes))
+    told = (*notes, *found.notes)
+    return answer(found.diagnosis, found.tail, read, None if other is None else other[1], told, found.charts)
 
 
 def _joined(requests: Imported, logs: Sequence[Log]) -> tuple[Imported, tuple[str, ...]]:
@@ -95,11 +97,16 @@ def _joined(requests: Imported, logs: Sequence[Log]) -> tuple[Imported, tuple[st
 
 
 def answer(
-    diagnosis: Diagnosis, tail: Findings, read: ReadReport, baseline: ReadReport | None, notes: tuple[str, ...]
+    diagnosis: Diagnosis,
+    tail: Findings,
+    read: ReadReport,
+    baseline: ReadReport | None,
+    notes: tuple[str, ...],
+    charts: Callable[[], tuple[Series, ...]],
 ) -> Answer:
     """One file's answer; ``notes`` join those of its reading."""
     read = msgspec.structs.replace(read, notes=(*read.notes, *notes))
-    return Answer(diagnosis, tail, read, baseline, notes)
+    return Answer(diagnosis, tail, read, baseline, notes, charts)
 
 
 def parse_sla(text: str) -> Sla:

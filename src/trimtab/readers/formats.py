@@ -6,6 +6,7 @@ are neither are refused by their own name, with what to give instead.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from trimtab.errors import DataError
@@ -51,23 +52,34 @@ FORMATS: tuple[Format, ...] = (
     torch_logs.FORMAT,
 )
 HEAD = 1 << 20
-_OTHERS: tuple[tuple[bytes, bytes, str, str], ...] = (
+_OTHERS: tuple[tuple[re.Pattern[bytes], str, str], ...] = (
     (
-        b"[[",
-        b"[[-1, ",
+        re.compile(rb"(?=\[\[).*\[\[-1, ", re.S),
         "a PyTorch memory timeline (raw)",
         "it holds allocations and no work: give the trace that the same profiler writes (export_chrome_trace)",
     ),
-    (b"{", b'"rf_id"', "a Chakra execution trace", "it holds operators without times: give the profiler's own trace"),
-    (b"{", b'"resourceSpans"', "an OpenTelemetry trace", "give a table of requests made from its spans"),
     (
-        b"Model,GPU UUID",
-        b"GPU Utilization",
+        re.compile(rb'\{.*"rf_id"', re.S),
+        "a Chakra execution trace",
+        "it holds operators without times: give the profiler's own trace",
+    ),
+    (
+        re.compile(rb'\{.*"resourceSpans"', re.S),
+        "an OpenTelemetry trace",
+        "give a table of requests made from its spans",
+    ),
+    (
+        re.compile(rb"Model,GPU UUID.*GPU Utilization", re.S),
         "Model Analyzer's means of its GPUs",
         "it holds no latency: give metrics-model-inference.csv of the same run",
     ),
+    (
+        re.compile(rb"\x08[\x01-\x0f][\x12\x1a\x22\x28\x32\x3a\x42]"),
+        "an ONNX network",
+        "give what a run of it wrote, such as its runtime's profile; `trimtab init` makes a study of it",
+    ),
 )
-"""Beginning, a mark behind it, what it is, what to give instead."""
+"""How it begins, what it is, what to give instead. Of a network: its version, and the tag of its next field."""
 _TABLE = "a table of requests (docs/diagnose.md), as CSV, TSV, JSONL or Parquet"
 
 
@@ -80,8 +92,8 @@ def find(path: Path) -> Format | None:
         return found
     known = f"{', '.join(one.name for one in FORMATS)}; or {_TABLE}"
     start = head.lstrip(b"\xef\xbb\xbf \t\r\n")
-    for begins, holds, name, instead in _OTHERS:
-        if start.startswith(begins) and holds in start[: 64 << 10]:
+    for begins, name, instead in _OTHERS:
+        if begins.match(start[: 64 << 10]):
             raise DataError(f"{path.name} is {name}", where=str(path), fix=f"{instead}. Read are: {known}")
     if is_table(path):
         return None

@@ -211,8 +211,9 @@ def _facts(beside: dict[str, msgspec.Raw]) -> dict[str, str]:
     for name in dict.fromkeys(named):
         facts[f"device {name}"] = str(named.count(name))
     group = value_of(beside.get("distributedInfo"))
-    if isinstance(group, dict) and isinstance(group.get("rank"), int):
-        facts["rank"] = str(group["rank"])
+    for key, fact in (("rank", "rank"), ("world_size", "world size")):
+        if isinstance(group, dict) and isinstance(group.get(key), int):
+            facts[fact] = str(group[key])
     for key in ("cuda_runtime_version", "cuda_driver_version", "hip_runtime_version", "hip_driver_version"):
         version = text_of(beside.get(key))
         if version:

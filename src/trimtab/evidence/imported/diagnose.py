@@ -12,12 +12,13 @@ what the baseline's two halves differ by, at least 5 %. Where there are too few 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 
 import msgspec
 import numpy as np
 
-from trimtab.domain.figure import Finding, Findings
+from trimtab.domain.figure import Finding, Findings, Series
 from trimtab.domain.imported import Imported, ReadReport
 from trimtab.domain.score import Diagnosis
 from trimtab.domain.study import Sla
@@ -30,7 +31,8 @@ from trimtab.evidence.imported._baseline import Side, alike
 from trimtab.evidence.imported._facts import PADDED, gather
 from trimtab.evidence.imported._gates import gates
 from trimtab.evidence.imported._removals import REMOVABLE_STAGES, Removals, effects, removals
-from trimtab.evidence.imported.recorded import Calls, calls
+from trimtab.evidence.imported.charts import charts
+from trimtab.evidence.imported.recorded import INSIDE, STAGES, Calls, calls
 from trimtab.evidence.latency import PERCENTILES, PRIMARY_TAILS
 from trimtab.evidence.stats.quantiles import Floats, effective_samples, needed_effective, quantile
 
@@ -41,16 +43,17 @@ FITTING = 0.90
 WASTED = 1.50
 UNEXPLAINED = 0.20
 METHOD = "uses the recorded stages, not a re-run"
-STAGES = ("slip", "hold", "queue", "run", "compile", "off_core", "stall", "remainder")
 LARGEST = ("peak_mb",)
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """A table's diagnosis, its tail as figures and sentences, and what to know when reading either."""
+    """A table's diagnosis, its tail as figures and sentences, what to know when reading either, and what makes the
+    series of its charts."""
 
     diagnosis: Diagnosis
     tail: Findings
     notes: tuple[str, ...]
+    charts: Callable[[], tuple[Series, ...]]
 
 
 def diagnose(
@@ -91,7 +94,8 @@ def diagnose(
     )
     refused = any(gate.decides and not gate.passed for gate in checked)
     diagnosis = _with_missing(classify(case), () if refused else _missing(found, facts, case))
-    return Reading(diagnosis, _tail(table, found, diagnosis), _notes(given, found, baseline, standard, sla))
+    notes = _notes(given, found, baseline, standard, sla)
+    return Reading(diagnosis, _tail(table, found, diagnosis), notes, partial(charts, table, found, effect, baseline))
 
 
 def _side(table: Imported, baseline: Imported | None, numbers: Mapping[str, float], texts: Mapping[str, str]) -> Side:
@@ -267,7 +271,7 @@ def _stages(desk: Desk, given: Calls) -> None:
             desk.add(f"stage.{name}", None, "ms", int(rows.sum()), note="not recorded")
             continue
         total = float(np.nansum(part))
-        inside = " (within run)" if name in ("compile", "off_core", "stall") else ""
+        inside = " (within run)" if name in INSIDE else ""
         note = f"{percent(total / whole if whole else None)} of the slowest 5 %{inside}"
         desk.add(f"stage.{name}", total / rows.sum() * NS_MS, "ms", int(rows.sum()), note=note)
 

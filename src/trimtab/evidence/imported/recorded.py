@@ -33,6 +33,9 @@ Bool = NDArray[np.bool_]
 EXCEEDS = 0.02  # stages may exceed the latency by rounding
 TOLERATED = 0.05
 READINGS = ((), ("compile",), ("hold",), ("compile", "hold"))
+STAGES = ("slip", "hold", "queue", "run", "compile", "off_core", "stall", "remainder")
+INSIDE = ("compile", "off_core", "stall")
+"""Stages that are parts of the run."""
 
 
 class Calls(msgspec.Struct, frozen=True):

@@ -46,7 +46,7 @@ def shapes(spans: Spans) -> tuple[Shape, ...]:
     runs = np.flatnonzero((table["kind"] == RUN) & (table["shape"] != NEVER))
     took = table["end"][runs] - table["start"][runs]
     codes, first = np.unique(table["shape"][runs], return_index=True)
-    inputs = _differing([spans.shapes[code] for code in codes])
+    inputs = differing([spans.shapes[code] for code in codes])
     out = []
     for position in np.argsort(first, kind="stable").tolist():
         own = took[table["shape"][runs] == codes[position]]
@@ -60,7 +60,7 @@ def shape_text(dims: Shapes, inputs: Sequence[int]) -> str:
     return ", ".join("x".join(map(str, dims[k])) or "scalar" for k in inputs[:MOST_INPUTS]) or "scalar"
 
 
-def _differing(given: Sequence[Shapes]) -> tuple[int, ...]:
+def differing(given: Sequence[Shapes]) -> tuple[int, ...]:
     """Positions of the inputs whose dims differ; the first where none does, or not all have as many."""
     counts = {len(dims) for dims in given}
     if len(counts) > 1 or not min(counts, default=0):

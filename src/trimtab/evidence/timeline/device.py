@@ -41,7 +41,7 @@ from trimtab.domain.spans import KIND, Spans
 from trimtab.domain.trace import Table
 from trimtab.evidence.classify.classes import Effect, Suspect
 from trimtab.evidence.figures import percent
-from trimtab.evidence.stats.quantiles import jain, quantile, t_quantile
+from trimtab.evidence.stats.quantiles import Floats, jain, quantile, t_quantile
 from trimtab.evidence.timeline.cover import Intervals, Ints, lasting, layers, less
 
 LONG_CALL = 1_000_000
@@ -62,13 +62,16 @@ class Stream(msgspec.Struct, frozen=True):
 
 
 class Device(msgspec.Struct, frozen=True):
-    """What a timeline says of devices. Times in ns; ``parts`` = the window by layer, "" = elsewhere.
+    """What a timeline says of devices. Times in ns; ``parts`` = the window by layer, "" = elsewhere; ``pieces`` = the
+    same between neighbouring ``edges``.
 
     ``delays`` = from the start of its launch to the start of each kernel whose launch is known; ``calls`` = how long
     these launch calls took; ``longest`` = long calls by name.
     """
 
     window: int
+    edges: Ints
+    pieces: dict[str, Ints]
     parts: dict[str, int]
     kernels: int
     matched: int
@@ -103,6 +106,8 @@ def device(spans: Spans) -> Device | None:
     streams = _streams(spans)
     return Device(
         window=int(edges[-1] - edges[0]),
+        edges=edges,
+        pieces=found,
         parts={name: int(pieces.sum()) for name, pieces in found.items()},
         kernels=kernels.size,
         matched=linked.size,
@@ -191,13 +196,17 @@ def _edges(table: Table) -> Ints:
 def _effect(found: dict[str, Ints]) -> Effect | None:
     """Launching and operators over idle time, with its interval; None where the device was never idle."""
     part = (found["launching"] + found["operators"]).astype(np.float64)
-    idle = sum((pieces for name, pieces in found.items() if name != "busy"), np.zeros(PIECES))
-    whole = float(idle.sum())
-    if not whole:
+    return ratio(part, sum((pieces for name, pieces in found.items() if name != "busy"), np.zeros(PIECES)))
+
+
+def ratio(part: Floats, whole: Floats) -> Effect | None:
+    """Sum of ``part`` over sum of ``whole``, by independent pieces, with its interval; None where the whole is none."""
+    pieces, total = whole.size, float(whole.sum())
+    if not total or pieces < 2:
         return None
-    share = float(part.sum()) / whole
-    spread = float(np.sqrt(PIECES / (PIECES - 1) * np.square(part - share * idle).sum())) / whole
-    half = t_quantile(0.975, PIECES - 1) * spread
+    share = float(part.sum()) / total
+    spread = float(np.sqrt(pieces / (pieces - 1) * np.square(part - share * whole).sum())) / total
+    half = t_quantile(0.975, pieces - 1) * spread
     return Effect(share, share - half, min(share + half, 1.0))
 
 

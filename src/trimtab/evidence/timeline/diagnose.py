@@ -14,12 +14,12 @@ their arrival can say; so that is always among what is missing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 
 from trimtab.domain.dtypes import DTYPES, dtype_name
-from trimtab.domain.figure import Finding, Findings
+from trimtab.domain.figure import Finding, Findings, Series
 from trimtab.domain.imported import ReadReport
 from trimtab.domain.score import Diagnosis, Named
 from trimtab.domain.spans import Spans
@@ -32,6 +32,7 @@ from trimtab.evidence.figures import percent
 from trimtab.evidence.imported import diagnose as imported
 from trimtab.evidence.stats.quantiles import needed_effective
 from trimtab.evidence.timeline import calls, compiles, device, host
+from trimtab.evidence.timeline.charts import charts
 from trimtab.evidence.timeline.tell import Told, tell
 
 UNNAMED = ("insufficient-evidence", "healthy")
@@ -43,11 +44,13 @@ ACCOUNT = ("an account of the tail",)
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """A timeline's diagnosis, its figures and tables, and what to know when reading either."""
+    """A timeline's diagnosis, its figures and tables, what to know when reading either, and what makes the series of
+    its charts."""
 
     diagnosis: Diagnosis
     found: Findings
     notes: tuple[str, ...]
+    charts: Callable[[], tuple[Series, ...]]
 
 
 def diagnose(
@@ -81,7 +84,11 @@ def diagnose(
         figures=figures,
         series=series,
     )
-    return Reading(diagnosis, found, _notes(facts, runs, declared))
+
+    def drawn() -> tuple[Series, ...]:
+        return (*charts(facts, read.file), *(() if runs is None else runs.charts()))
+
+    return Reading(diagnosis, found, _notes(facts, runs, declared), drawn)
 
 
 def _own(facts: Told, declared: str) -> Diagnosis:

@@ -153,8 +153,7 @@ def _chart(book: Book, series: Series) -> Chart:
     far = max((point["tail"] for point in points), default=1.0)
     bound = book.record.study.sla.bound_ms
     top = max([point["hi"] for point in points] + [bound]) * 1.04
-    far_tick = [t for t in (_tail(p) for p in TICKS) if t <= far + 1e-9]
-    where = marks.x("tail", domain=(0.0, far), values=far_tick, labelExpr=_tick_words(), grid=True)
+    where = tail_axis(far)
     high = marks.y("mid", title="ms", domain=(0.0, top), tickCount=5)
     layers: list[Spec] = []
     for plan, curve in sorted(curves.items(), key=lambda item: book.arm(item[0]) != "static"):
@@ -182,7 +181,11 @@ def _primary_dots(book: Book, curves: dict[str, Curve], where: Spec, high: Spec,
         if value is None or not math.isfinite(value):
             continue
         adapted = book.arm(plan) != "static"
-        datum = {"tail": _tail(PERCENTILES[metric]), "mid": value, "text": f"{words.short(plan)} {words.number(value)}"}
+        datum = {
+            "tail": tail_of(PERCENTILES[metric]),
+            "mid": value,
+            "text": f"{words.short(plan)} {words.number(value)}",
+        }
         dot: Spec = {"type": "point", "filled": True, "size": 52, "color": colour("ink" if adapted else "static")}
         side: Spec = {"align": "left", "dx": 8, "dy": 11} if adapted else {"align": "right", "dx": -8, "dy": -9}
         look: Spec = {"color": colour("ink" if adapted else "text"), "fontWeight": 600 if adapted else 400}
@@ -201,12 +204,19 @@ def _stored(book: Book, plan: str, metric: str, *, held_out: bool) -> float | No
     return figure.value if figure else None
 
 
-def _tail(p: float) -> float:
+def tail_axis(far: float) -> Spec:
+    """The horizontal axis -log10(1-p) of the field ``tail``, up to ``far``, ticked where percentiles have names."""
+    ticks = [at for at in map(tail_of, TICKS) if at <= far + 1e-9]
+    return marks.x("tail", domain=(0.0, far), values=ticks, labelExpr=_tick_words(), grid=True)
+
+
+def tail_of(p: float) -> float:
+    """Where a percentile stands on that axis."""
     return abs(-math.log10(1 - p))
 
 
 def _tick_words() -> str:
-    tests = [f"abs(datum.value-{_tail(p):.6f})<0.001?'{name}':" for p, name in TICKS.items()]
+    tests = [f"abs(datum.value-{tail_of(p):.6f})<0.001?'{name}':" for p, name in TICKS.items()]
     return "".join(tests) + "''"
 
 
