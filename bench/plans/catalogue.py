@@ -48,15 +48,22 @@ class Band(NamedTuple):
 
 
 class Network(NamedTuple):
+    """``torch``: its torch network, beside the study, where the study names none."""
+
     name: str
     study: Path
     bands: tuple[Band, ...]
     metrics: tuple[QualityMetric, ...]
+    torch: str = ""
 
 
 NETWORKS = (
     Network(
-        "ocr", EXAMPLES / "ocr" / "study.toml", (Band(16, 96), Band(97, 320), Band(321, 960)), ("argmax-agreement",)
+        "ocr",
+        EXAMPLES / "ocr" / "study.toml",
+        (Band(16, 96), Band(97, 320), Band(321, 960)),
+        ("argmax-agreement",),
+        torch="network.py:recogniser",
     ),
     Network(
         "minilm",

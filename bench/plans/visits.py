@@ -65,7 +65,7 @@ class Bench:
     def __init__(self, network: Network, repeats: int) -> None:
         self.network, self.repeats = network, repeats
         folder = network.study.parent
-        self.study = _calibrated(load_study(network.study))
+        self.study = _calibrated(_with_torch(load_study(network.study), network))
         self.model = resolve_model(self.study, folder)
         self.payloads = payloads_of(self.study, folder)
         self.workload = read_workload(self.study, folder)
@@ -155,6 +155,10 @@ def _summed(band: Band, values: dict[QualityMetric, Floats], given: list[Answere
 def _within(workload: Workload, band: Band) -> Workload:
     part = Slice(name=band.label, start=0, stop=len(workload), band={workload.dim_names[0]: (band.lo, band.hi)})
     return workload.take(part)
+
+
+def _with_torch(study: Study, network: Network) -> Study:
+    return replace(study, model=replace(study.model, torch=study.model.torch or network.torch))
 
 
 def _calibrated(study: Study) -> Study:
