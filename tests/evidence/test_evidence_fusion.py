@@ -46,8 +46,8 @@ def test_one_row_a_level_with_time_and_memory() -> None:
 
 def test_every_sentence_holds_the_memory_beside_the_time() -> None:
     assert [finding.text for finding in fusion.told([TODAY, OFF])] == [
-        "any compiled with level off instead of default: 9 operators instead of 4, +50.0 % time at 1x100, "
-        "-25.0 % peak memory (150 MiB)."
+        "any compiled with level off instead of default: 9 operators instead of 4, +50.0 % time at 1x100 "
+        "(+50.0 % to +50.0 %), -25.0 % peak memory (150 MiB)."
     ]
     blind = replace(OFF, peak_bytes=-1)
     assert next(fusion.told([TODAY, blind])).text.endswith("peak memory not known.")
@@ -62,8 +62,8 @@ def test_what_one_run_holds_stands_beside_its_time_where_the_runtime_counts() ->
     assert found is not None
     assert (found.columns["workspace"], found.columns["scratch"]) == ((8.0, 12.0), (None, None))
     assert next(fusion.told([less, more])).text == (
-        "any compiled with level off instead of default: 9 operators instead of 4, +50.0 % time at 1x100, "
-        "+50.0 % held in one run (12 MiB), -25.0 % peak memory (150 MiB)."
+        "any compiled with level off instead of default: 9 operators instead of 4, +50.0 % time at 1x100 "
+        "(+50.0 % to +50.0 %), +50.0 % held in one run (12 MiB), -25.0 % peak memory (150 MiB)."
     )
     half_known = fusion.levels([less, OFF])
     assert half_known is not None

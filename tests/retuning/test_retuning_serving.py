@@ -196,7 +196,7 @@ def test_both_leave_every_shape_an_entry() -> None:
 # --- always tried --------------------------------------------------------------------------------------------
 
 
-def test_unfused_and_eager_are_tried_whatever_the_space_says() -> None:
+def test_the_lowest_level_and_eager_are_tried_whatever_the_space_says() -> None:
     options = moves.enumerate_moves(study(), with_(known([100]), unable={}))
     assert [(m.plan.id, m.kind, m.owner) for m in options.moves[1:]] == [
         ("fusion-off", "optimisation", "compiler"),

@@ -11,7 +11,8 @@ what was held before it, and *workspace* = the most that the runtime's own alloc
 was inspected: each where it is known.
 
 Fusion saves launches and intermediate results; a fused kernel may need a larger workspace, all at once. So time never
-stands without memory: a level that is faster and needs more is said as both.
+stands without memory: a level that is faster and needs more is said as both. The ends of a change in time are the
+lowest of the one interval over the highest of the other, and the other way round: wider than a 95 % interval.
 
 Limits: times are those of a quiet core, one request at a time; what a level does to the queue is the simulation's to
 say. Levels that give the same operators are not told apart by their names.
@@ -19,11 +20,11 @@ say. Levels that give the same operators are not told apart by their names.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import Any
 
-from trimtab.domain.figure import Finding, Series
+from trimtab.domain.figure import Cell, Finding, Series
 from trimtab.domain.noun import NEVER, Executed
 from trimtab.domain.plan import kind_of_option
 from trimtab.domain.profile import CompileOptions, CompileProfile, ShapeTiming
@@ -51,17 +52,41 @@ def told(profiles: Sequence[CompileProfile]) -> Iterator[Finding]:
     for group in _groups(profiles):
         base, *others = _rows(group)
         for row in others:
-            text = f"{row['entry']} compiled with level {row['level']} instead of {base['level']}: "
-            text += f"{row['operators']} operators instead of {base['operators']}"
-            if row["warm"] is not None and base["warm"]:
-                text += f", {_change(row['warm'], base['warm'])} time at {row['shape']}"
-            if row["workspace"] and base["workspace"]:
-                text += f", {_change(row['workspace'], base['workspace'])} held in one run ({row['workspace']:.4g} MiB)"
-            if row["peak"] > 0 and base["peak"] > 0:
-                text += f", {_change(row['peak'], base['peak'])} peak memory ({row['peak']:.4g} MiB)."
-            else:
-                text += ", peak memory not known."
+            text = f"{row['entry']} compiled with level {row['level']} instead of {base['level']}: {trade(row, base)}."
             yield Finding(text=text, owner="compiler")
+
+
+def trade(row: Mapping[str, Cell], base: Mapping[str, Cell]) -> str:
+    """What one level gives instead of another, both rows of :func:`levels` for one entry: operators, time with the ends
+    that both medians' intervals leave open, memory; what is not known of both is left out, but the peak."""
+    said = [f"{row['operators']} operators instead of {base['operators']}"]
+    warm = _changed(row, base, "warm")
+    if warm is not None:
+        said.append(f"{warm} time at {row['shape']}{_open_ends(row, base)}")
+    for name, words in _MEMORY.items():
+        moved = _changed(row, base, name)
+        if moved is not None:
+            said.append(f"{moved} {words} ({row[name]:.4g} MiB)")
+    return ", ".join(said if _changed(row, base, "peak") else [*said, "peak memory not known"])
+
+
+_MEMORY = {"workspace": "held in one run", "scratch": "scratch of one run", "peak": "peak memory"}
+
+
+def _changed(row: Mapping[str, Cell], base: Mapping[str, Cell], name: str) -> str | None:
+    now, before = row[name], base[name]
+    if not isinstance(now, float) or not isinstance(before, float) or now < 0 or before <= 0:
+        return None
+    return _change(now, before)
+
+
+def _open_ends(row: Mapping[str, Cell], base: Mapping[str, Cell]) -> str:
+    ends = [cells[name] for cells in (row, base) for name in ("warm_lo", "warm_hi")]
+    known = [end for end in ends if isinstance(end, float)]
+    if len(known) < len(ends):
+        return ""
+    lo, hi, base_lo, base_hi = known
+    return f" ({_change(lo, base_hi)} to {_change(hi, base_lo)})"
 
 
 def workspace(profile: CompileProfile) -> float | None:

@@ -7,8 +7,8 @@ among them. What cannot be offered comes back as a refused row with its reason, 
 ``size`` ranks how much a move changes, smallest first: what is only run at start, what can be changed live, what costs
 compiles (by how many), what may change outputs. Of two moves that do equally well the smaller one wins.
 
-Two moves are tried whatever the space says, where the baseline's backend can: unfused, and eager. What a compiler is
-worth is known only beside what the network does without it.
+Two moves are tried whatever the space says, where the baseline's backend can: the lowest level of graph optimisation,
+and eager. What a compiler is worth is known only beside what the network does without it.
 """
 
 from __future__ import annotations
@@ -75,7 +75,8 @@ class Options:
 
 
 def enumerate_moves(study: Study, known: Known) -> Options:
-    """Every move that ``study.space`` and ``study.candidates`` allow, on top of "no change", unfused and eager."""
+    """Every move that ``study.space`` and ``study.candidates`` allow, on top of "no change", the lowest level of
+    graph optimisation, and eager."""
     found = Collector(study, known)
     found.moves.append(
         Move(
@@ -228,10 +229,10 @@ def _backends(found: Collector) -> None:
         found.add(charge(move, found.known.profiles))
 
 
-UNFUSED: Optimisation = "off"
+LOWEST: Optimisation = "off"
 _LEVELS: dict[Optimisation, str] = {
     "default": "Compile with the graph optimisations that the runtime takes by default.",
-    "off": "Compile without graph optimisations: no operator is fused.",
+    "off": "Compile at the runtime's lowest level of graph optimisation; what it fuses even there stays fused.",
     "basic": "Compile with basic graph optimisations only.",
     "extended": "Compile with extended graph optimisations.",
     "all": "Compile with all graph optimisations.",
@@ -241,7 +242,7 @@ _LEVELS: dict[Optimisation, str] = {
 def _optimisations(found: Collector) -> None:
     """Fusion saves launches and may cost memory: every level is compiled, and judged with its peak beside it."""
     base = found.study.baseline
-    for level in dict.fromkeys((*found.study.space.optimisations, UNFUSED)):
+    for level in dict.fromkeys((*found.study.space.optimisations, LOWEST)):
         name, sentence = f"fusion-{level}", _LEVELS[level]
         if level == base.compile.optimisation:
             found.refuse(name, sentence, "it is the baseline's level")
