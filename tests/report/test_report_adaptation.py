@@ -129,6 +129,21 @@ def test_fusion_levels_stand_with_their_memory_and_their_tail() -> None:
     assert grids(part(view(joined), "compile"))["Fusion against memory"].rows[0].cells[-1].text == f"+12{G}%"
 
 
+def test_what_a_fusion_level_trades_is_said_before_its_table() -> None:
+    row: dict[str, Cell] = {
+        "plan": "fusion-off", "entry": "any", "level": "off", "operators_before": 9, "operators": 9, "fused": 0,
+        "shape": "1x192", "warm": 4.5, "peak": 150.0, "compile": 80.0, "change": 0.12,
+    }  # fmt: skip
+    said = "any with off instead of default: 9 operators instead of 4, -25.0 % peak memory (150 MiB); p95 +12 %."
+    rows = [row | {"plan": "today", "trade": None}, row | {"trade": said}]
+    blocks = part(view(with_("retune", series("retune.fusion", rows))), "compile").blocks
+    at = next(i for i, one in enumerate(blocks) if isinstance(one, Prose))
+    assert blocks[at].paragraphs == (
+        ("any with off instead of default:", said.partition(": ")[2].replace("-25.0", "−25.0")),
+    )
+    assert blocks[at + 1].title == "Fusion against memory"
+
+
 def test_fusion_levels_of_many_entries_fold_by_whole_entries() -> None:
     rows: list[dict[str, Cell]] = [
         {
@@ -170,3 +185,21 @@ def test_a_fusion_level_shows_its_workspace_and_intervals_and_a_replay_outranks_
 
 def test_the_page_still_renders() -> None:
     assert "adaptation-gain" in render(view(with_("score", adapted(8))))
+
+
+def test_replays_under_the_controller_stand_beside_the_simulated_runs() -> None:
+    rows: list[dict[str, Cell]] = [
+        {"run": "static", "source": "measured", "value": 40.0, "lowest": 39.0, "highest": 42.0, "replays": 3,
+         "requests": 600, "miss_rate": 0.1},
+        {"run": "clairvoyant", "source": "simulated", "value": 20.0, "lowest": 20.0, "highest": 20.0, "replays": 1,
+         "requests": 900, "miss_rate": 0.0},
+    ]  # fmt: skip
+    table = series("score.measured", rows, units={"value": "ms"})
+    split = part(view(with_("score", table)), "score").blocks[0]
+    assert isinstance(split, Split)
+    grids = [block for block in split.right if isinstance(block, Grid)]
+    found = next(grid for grid in grids if grid.columns[0].label == "Adapting while serving")
+    assert [[cell.text for cell in row.cells] for row in found.rows] == [
+        ["Static, measured", f"40{G}ms", f"39{G}ms to 42{G}ms", f"10{G}%"],
+        ["Clairvoyant, simulated", f"20{G}ms", "", f"0{G}%"],
+    ]

@@ -1,4 +1,4 @@
-"""Fusion levels as candidates: which are offered, which refused, and the row that joins tail and memory."""
+"""Fusion levels as candidates: which are offered, which refused, and the sentence that joins tail and memory."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import numpy as np
 from msgspec.structs import replace
 from retuning_cases import Recorded, study
 
-from trimtab.domain.figure import Series
+from trimtab.domain.figure import Cell, Series
 from trimtab.domain.study import Sla
 from trimtab.domain.verdict import Move
+from trimtab.retuning import _metric as metric
 from trimtab.retuning import fusion, moves
+from trimtab.retuning.confirm import Confirmed
 from trimtab.retuning.search import Simulated
 
 BASE = study().baseline
@@ -25,7 +27,9 @@ def test_each_level_but_the_baselines_is_a_move_of_the_compiler_lead() -> None:
         ("fusion-off", "optimisation", "compiler", 400, "off"),
         ("fusion-all", "optimisation", "compiler", 400, "all"),
     ]
-    assert options.moves[1].sentence == "Compile without graph optimisations: no operator is fused."
+    assert options.moves[1].sentence == (
+        "Compile at the runtime's lowest level of graph optimisation; what it fuses even there stays fused."
+    )
     assert [moves.changed(BASE, m.plan) for m in options.moves[1:]] == [("optimisation",)] * 2
     assert [(r.plan, r.reason) for r in options.refused] == [
         ("fusion-default", "it is the baseline's level"), ("eager", "openvino: it compiles everything"),
@@ -49,56 +53,81 @@ def simulated(plan: str, kind: str, value: float, change: float, failed: str = "
     return Simulated(move, () if failed else (value,) * 3, () if failed else (change,) * 3, 0.0, failed)
 
 
-COMPILED = Series(
-    id="compile.fusion",
-    columns={
-        "plan": ("today", "fusion-off", "elsewhere"), "level": ("default", "off", "all"), "peak": (200.0, 150.0, 9.0),
-        "workspace": (None, None, 2.0),
-    },
-    units={"peak": "MiB", "workspace": "MiB"},
-    artifact="profiles",
-)  # fmt: skip
+def level(plan: str, level: str, **changed: Cell) -> dict[str, Cell]:
+    """A row of the compile stage: one entry at one level."""
+    row: dict[str, Cell] = {
+        "plan": plan, "entry": "any", "level": level, "operators": 9, "shape": "1x100", "warm": 4.0, "warm_lo": 3.9,
+        "warm_hi": 4.1, "workspace": None, "scratch": None, "peak": 200.0,
+    }  # fmt: skip
+    return row | changed
+
+
+def compiled(*rows: dict[str, Cell]) -> Series:
+    columns = {name: tuple(row[name] for row in rows) for name in rows[0]}
+    return Series(id="compile.fusion", columns=columns, units={"peak": "MiB", "workspace": "MiB"}, artifact="profiles")
+
+
+TODAY, OFF = level("today", "default"), level("fusion-off", "off", operators=12, peak=150.0)
+TRIED = [simulated("today", "no-change", 50.0, 0.0), simulated("fusion-off", "optimisation", 60.0, 0.2)]
+
+
+def told(table: Series, rows: list[Simulated], confirmed: tuple[Confirmed, ...] = ()) -> list[str]:
+    found = fusion.joined(table, rows, confirmed, SLA)
+    assert found is not None
+    return [finding.text for finding in fusion.told(found)]
 
 
 def test_tail_and_memory_stand_in_one_row() -> None:
-    rows = [simulated("today", "no-change", 50.0, 0.0), simulated("fusion-off", "optimisation", 60.0, 0.2)]
-    found = fusion.joined(COMPILED, rows, SLA)
+    found = fusion.joined(compiled(TODAY, OFF, level("elsewhere", "all")), TRIED, (), SLA)
     assert found is not None
     assert {name: found.columns[name] for name in ("plan", "peak", "simulated", "change", "lo")} == {
         "plan": ("today", "fusion-off"), "peak": (200.0, 150.0), "simulated": (50.0, 60.0), "change": (0.0, 0.2),
         "lo": (0.0, 0.2),
     }  # fmt: skip
     assert found.units["simulated"] == "ms"
-    told = fusion.told(found, SLA)
-    assert told.text == (
-        "Fusion levels, simulated, each with its peak memory: default p95 +0.0 %, peak 200 MiB; off p95 +20 %, "
-        "peak 150 MiB."
-    )
-    assert told.figures == ("retune.simulated.today", "retune.simulated.fusion-off")
+    assert found.columns["trade"][0] is None
 
 
-def test_of_several_entries_those_that_hold_most_speak_for_their_level() -> None:
-    columns = COMPILED.columns | {
-        "plan": ("today", "today", "fusion-off"), "level": ("default", "default", "off"), "workspace": (4.0, 18.0, 6.0),
-    }  # fmt: skip
-    rows = [simulated("today", "no-change", 50.0, 0.0), simulated("fusion-off", "optimisation", 60.0, 0.2)]
-    found = fusion.joined(replace(COMPILED, columns=columns), rows, SLA)
+def test_one_sentence_holds_operators_time_memory_and_tail_with_their_ends() -> None:
+    less, more = TODAY | {"workspace": 16.0, "scratch": 40.0}, OFF | {"workspace": 12.0, "scratch": 50.0}
+    slower = more | {"warm": 5.0, "warm_lo": 4.92, "warm_hi": 5.07}
+    table = compiled(less, slower)
+    assert told(table, TRIED) == [
+        "any with off instead of default: 12 operators instead of 9, +25.0 % time at 1x100 (+20.0 % to +30.0 %), "
+        "-25.0 % held in one run (12 MiB), +25.0 % scratch of one run (50 MiB), -25.0 % peak memory (150 MiB); "
+        "p95 +20 % (+20 % to +20 %), simulated."
+    ]
+    found = fusion.joined(table, TRIED, (), SLA)
     assert found is not None
-    assert fusion.told(found, SLA).text == (
-        "Fusion levels, simulated, each with its peak memory: default p95 +0.0 %, peak 200 MiB, of which one run holds "
-        "18 MiB; off p95 +20 %, peak 9 MiB, of which one run holds 6 MiB."
-    )
+    assert [(one.figures, one.owner) for one in fusion.told(found)] == [(("retune.simulated.fusion-off",), "compiler")]
+
+
+def test_what_a_replay_found_outranks_the_simulation() -> None:
+    slow = np.random.default_rng(1).permutation(np.linspace(0.030, 0.090, 4000))
+    judged = metric.judge([slow] * 3, [slow * 1.5] * 3, "p95", SLA, seed=1)
+    replayed = Confirmed(TRIED[1].move, 130.0, (130.0, 0.0, 400), judged)
+    assert told(compiled(TODAY, OFF), TRIED, (replayed,))[0].endswith("p95 +50 % (+50 % to +50 %), measured.")
+
+
+def test_of_several_entries_the_one_that_holds_most_speaks_for_its_level() -> None:
+    rows = [
+        TODAY | {"workspace": 4.0}, OFF | {"workspace": 5.0}, TODAY | {"entry": "wide", "workspace": 16.0},
+        OFF | {"entry": "wide", "workspace": 24.0}, OFF | {"entry": "alone", "workspace": 99.0},
+    ]  # fmt: skip
+    (sentence,) = told(compiled(*rows), TRIED)
+    assert sentence.startswith("wide with off instead of default: ")
+    assert "+50.0 % held in one run (24 MiB)" in sentence
 
 
 def test_a_level_that_cannot_run_keeps_its_memory() -> None:
-    rows = [simulated("today", "no-change", 50.0, 0.0), simulated("fusion-off", "optimisation", 0, 0, "no profile")]
-    found = fusion.joined(COMPILED, rows, SLA)
+    failed = [TRIED[0], simulated("fusion-off", "optimisation", 0, 0, "no profile")]
+    found = fusion.joined(compiled(TODAY, OFF), failed, (), SLA)
     assert found is not None
     assert (found.columns["simulated"], found.columns["change"]) == ((50.0, None), (0.0, None))
-    assert "off p95 not known, peak 150 MiB" in fusion.told(found, SLA).text
+    assert told(compiled(TODAY, OFF), failed)[0].endswith("-25.0 % peak memory (150 MiB); p95 not known, simulated.")
 
 
 def test_where_no_level_was_tried_there_is_no_row() -> None:
-    rows = [simulated("today", "no-change", 50.0, 0.0), simulated("refit-4", "refit", 40.0, -0.2)]
-    assert fusion.joined(COMPILED, rows, SLA) is None
-    assert fusion.joined(None, rows, SLA) is None
+    rows = [TRIED[0], simulated("refit-4", "refit", 40.0, -0.2)]
+    assert fusion.joined(compiled(TODAY, OFF), rows, (), SLA) is None
+    assert fusion.joined(None, rows, (), SLA) is None

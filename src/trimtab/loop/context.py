@@ -70,7 +70,7 @@ class Context:
 
     @cached_property
     def model(self) -> ModelFile:
-        """The network. What is made from it is kept for later workers, with the packet's progress: it is no evidence."""
+        """The network. What is made from it is kept for later workers, beside the packet's checkpoints: no evidence."""
         return replace(resolve_model(self.study, self.folder), kept=str((self.packet.folder / NETWORKS).resolve()))
 
     @cached_property

@@ -1,21 +1,25 @@
 """How the time budget becomes lengths of traffic.
 
 Everything but the replays takes a time that hardly depends on the traffic (probe, compile, profile, analysis); what is
-left is dealt to the replays. A replay of s seconds takes s plus the start of fresh workers. A held-out segment is
-longer than a tune segment: the verdict is made there. The figures below were measured on a virtual machine of two cores
-and only steer how much traffic is taken: a budget is an aim, never a bound on what is measured.
+left is dealt to the replays. Compilers differ by a factor of a hundred, so what an entry takes is the backend's to say.
+A replay of s seconds takes s plus the start of fresh workers. A held-out segment is longer than a tune segment: the
+verdict is made there. The figures below were measured on a virtual machine of two cores and only steer how much traffic
+is taken: a budget is an aim, never a bound on what is measured.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from trimtab.domain.noun import Noun, Ns
+from trimtab.domain.study import Study
 from trimtab.domain.workload import Slice, Workload
 from trimtab.errors import StudyError
 
 FIXED_S = 30.0
 """Probe, reading, analysis and report, s."""
 PROFILE_S = 6.0
-"""Compiling and profiling one plan, s."""
+"""Profiling one plan, s; what its backend takes to compile each entry comes on top."""
 START_S = 3.5
 """Fresh workers for one replay, s."""
 HELD_OUT_WEIGHT = 1.5
@@ -37,15 +41,35 @@ class Schedule(Noun, frozen=True, kw_only=True):
     confirming: int
 
 
+def profiling_s(study: Study, entry_s: Callable[[str], float]) -> float:
+    """Seconds for the profiles of all that ``study`` may try. ``entry_s``: those that a backend, by name, takes for an
+    entry."""
+    base, space = study.baseline.compile, study.space
+    here, dynamic = len(base.entries), sum(entry.kind == "dynamic" for entry in base.entries)
+    alike = (space.entries, space.batches, space.optimisations, space.precisions)
+    recompiled = sum(map(len, alike)) + space.precisions.count("int8")  # int8 is made in two ways
+    own = [here, 1, here, *[here] * recompiled]  # the baseline, the reference, the baseline at the lowest level
+    own += [count + dynamic for count in space.buckets]
+    plans = [(base.backend, count) for count in own] + [(name, here) for name in space.backends]
+    plans += [(plan.compile.backend, len(plan.compile.entries)) for plan in study.candidates]
+    return sum(PROFILE_S + count * entry_s(name) for name, count in plans)
+
+
 def plan_time(
-    budget_s: float, replays: int, profiles: int, fixed_replay_s: float | None, conditions: int = 0
+    budget_s: float,
+    replays: int,
+    profiling: float,
+    fixed_replay_s: float | None,
+    conditions: int = 0,
+    adapting: int = 0,
 ) -> Schedule:
-    """Deal ``budget_s`` out. ``profiles`` = distinct compile specs; ``fixed_replay_s`` overrides the tune length; each
-    of ``conditions`` takes as many replays as the held-out slice as recorded."""
+    """Deal ``budget_s`` out. ``profiling``: seconds that all profiles take; ``fixed_replay_s`` overrides the tune
+    length; each of ``conditions`` takes as many replays as the held-out slice as recorded; ``adapting`` replays of the
+    tune slice show what a controller does."""
     confirming = replays if budget_s >= AMPLE_S else 1
-    tune, held_out = replays + (CONFIRMED + 1) * confirming, 2 * replays * (1 + conditions)
+    tune, held_out = replays + (CONFIRMED + 1) * confirming + adapting, 2 * replays * (1 + conditions)
     count, weight = tune + held_out, tune + held_out * HELD_OUT_WEIGHT
-    left = budget_s - FIXED_S - PROFILE_S * profiles - START_S * count
+    left = budget_s - FIXED_S - profiling - START_S * count
     tune_s = fixed_replay_s if fixed_replay_s is not None else max(left, 0.0) / weight
     return Schedule(
         tune_s=tune_s,

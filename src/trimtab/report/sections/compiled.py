@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from trimtab.domain.figure import Interval, Series
 from trimtab.report import words
 from trimtab.report.book import Book, Values, each, real, source
-from trimtab.report.page import Block, Cell, Column, Fold, Grid, Row, Section
+from trimtab.report.page import Block, Cell, Column, Fold, Grid, Prose, Row, Section
 
 KERNELS = 2
 """How many kernels a row names: those with most of the profiled time."""
@@ -101,12 +101,15 @@ def _row(book: Book, row: Values, mixed: bool) -> Row:
 
 
 def _fusion(book: Book) -> Iterable[Block]:
-    """Fusion levels of each entry: time never without memory, and the tail where a level was a candidate. Entries that
-    do not fit fold."""
+    """Fusion levels of each entry: time never without memory, and the tail where a level was a candidate: first what
+    each candidate trades, in words. Entries that do not fit fold."""
     series = book.series("retune.fusion", "compile.fusion")
     if series is None:
         return
     rows = list(each(series))
+    trades = [str(row["trade"]).partition(": ") for row in rows if row.get("trade")]
+    if trades:
+        yield Prose(paragraphs=tuple((f"{level}:", words.typeset(rest)) for level, _, rest in trades))
     counted = any(real(row.get("workspace")) is not None for row in rows)
     tail = f"{book.record.study.sla.metric} against today"
     columns = (
