@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -313,3 +316,36 @@ def test_a_run_is_what_repeats_at_the_end_with_the_median_time_of_all_but_the_fi
 def test_a_record_without_equal_runs_is_an_error_and_not_a_guess() -> None:
     with pytest.raises(RuntimeError, match="does not show 2 runs"):
         one_run(launched("abcd"), 2)
+
+
+SERVES = """
+import os, pickle, sys
+from multiprocessing import Pipe
+from pathlib import Path
+
+import backends_nets as nets
+from trimtab import backends
+from trimtab.domain.profile import CompileOptions
+from trimtab.runtime import wire, worker
+
+driver, served = Pipe()
+driver.send_bytes(pickle.dumps(tuple(worker.Job(backends.factory("iree"), nets.line(Path(sys.argv[1])), None))))
+entry = nets.entry("dynamic", (1,), (40,))
+for order in (wire.Compile(entry, CompileOptions(), ((1, 12),)), wire.Stop()):
+    driver.send_bytes(wire.encode(order))
+worker.serve(os.dup(served.fileno()))
+while driver.poll():
+    print(type(wire.decode_reply(driver.recv_bytes())).__name__)
+"""
+
+
+def test_a_worker_that_has_served_is_not_said_to_leak(tmp_path: Path) -> None:
+    """What a worker keeps out of every collection is let go before its end: the bindings list what is left there."""
+    done = subprocess.run(
+        [sys.executable, "-c", SERVES, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])},
+        check=True,
+    )
+    assert (done.stdout.split(), done.stderr) == (["Hello", "Compiled"], "")
