@@ -66,15 +66,15 @@ def test_holding_too_long_is_the_batch_policy() -> None:
 
 
 def test_one_instance_too_few_is_capacity() -> None:
-    assert leading(served(rate=95, run_ms=10.0, hold_ms=0.0, size=1, instances=1)) == "capacity-queueing"
+    assert leading(served(rate=80, run_ms=10.0, hold_ms=0.0, size=1, instances=1)) == "capacity-queueing"
 
 
 def test_enough_instances_and_no_hold_are_healthy() -> None:
-    assert leading(served(rate=95, run_ms=10.0, hold_ms=0.0, size=1, instances=3)) == "healthy"
+    assert leading(served(rate=80, run_ms=10.0, hold_ms=0.0, size=1, instances=3)) == "healthy"
 
 
 def test_without_the_servers_stages_neither_is_named() -> None:
-    found = served(rate=95, run_ms=10.0, hold_ms=0.0, size=1, instances=1)
+    found = served(rate=80, run_ms=10.0, hold_ms=0.0, size=1, instances=1)
     assert leading(found, told=False) == "insufficient-evidence"
     trace, _, inside = found
     untold = Inside(run="run", server=inside.server)

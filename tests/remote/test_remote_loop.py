@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from pathlib import Path
 
@@ -94,7 +95,7 @@ def test_every_request_is_found_in_the_servers_trace(packets: tuple[Path, Path, 
 
 def test_the_report_says_it_on_the_page_and_in_the_terminal(packets: tuple[Path, Path, str]) -> None:
     old, _, target = packets
-    console = Console(width=400, record=True, file=open(os.devnull, "w"))  # noqa: SIM115, PTH123
+    console = Console(width=400, record=True, file=io.StringIO())
     text.show(view(load_record(old)), console)
     said = console.export_text()
     assert f"Driven against {target}: its queue, its batches and its cores are its own." in said

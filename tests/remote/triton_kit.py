@@ -9,6 +9,7 @@ folder that TRIMTAB_TRITON names, or in ~/.cache/trimtab-triton, and make it the
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -67,6 +68,9 @@ def make(folder: Path) -> Path:
     if not (folder / ".made").exists():
         subprocess.run([PYTHON, "-m", "venv", folder], check=True, capture_output=True)
         subprocess.run([python, "-m", "pip", "install", "--quiet", WHEEL], check=True, capture_output=True)
+        server = _site(folder) / "pytriton" / "tritonserver"
+        stub = server / "python_backend_stubs" / PYTHON.name.removeprefix("python") / "triton_python_backend_stub"
+        shutil.copy(stub, server / "backends" / "python")  # where the server looks for the one of its Python
         (folder / ".made").touch()
     return folder
 
@@ -75,9 +79,9 @@ def make(folder: Path) -> Path:
 def triton(environment: Path, model: Model, folder: Path) -> Iterator[str]:
     """A running server; the target to drive. Its trace goes to ``folder``/trace.json, its log to ``folder``/triton.log."""
     grpc_port = _free_port()
-    repository = _repository(folder / "models", model)
-    site = next((environment / "lib").glob("python3*/site-packages"))
+    site = _site(environment)
     server = site / "pytriton" / "tritonserver"
+    repository = _repository(folder / "models", model)
     command = [
         server / "bin" / "tritonserver", f"--model-repository={repository}",
         f"--backend-directory={server / 'backends'}", f"--grpc-port={grpc_port}", "--grpc-address=127.0.0.1",
@@ -107,11 +111,14 @@ def _repository(folder: Path, model: Model) -> Path:
     return folder
 
 
+def _site(environment: Path) -> Path:
+    return environment / "lib" / PYTHON.name / "site-packages"
+
+
 def _environment(environment: Path, site: Path) -> dict[str, str]:
-    libraries = [str(path) for path in (site / "nvidia_pytriton.libs", site / "pytriton" / "tritonserver" / "lib")]
     return os.environ | {
         "PATH": f"{environment / 'bin'}:{os.environ['PATH']}",
-        "LD_LIBRARY_PATH": ":".join(libraries),
+        "LD_LIBRARY_PATH": str(site / "nvidia_pytriton.libs"),
         "PYTHONPATH": str(site),
     }
 

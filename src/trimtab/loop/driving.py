@@ -66,7 +66,7 @@ def _run(ctx: Context, part: Slice, run_id: str) -> Driven:
     inputs, checkpoint = _inputs(ctx, part), f"run-{run_id}"
     told, columns = (ctx.packet.path(FOLDER, f"{run_id}.{kind}") for kind in ("json", "parquet"))
     if not (is_done(ctx.packet.folder, checkpoint, inputs) and told.is_file()):
-        keeper = Keeper(ctx, lambda run, envelope: inputs)
+        keeper = Keeper(ctx, lambda run, envelope: inputs, {run_id: None})
         try:
             made = _drive(ctx, part, run_id, keeper)
         finally:
