@@ -24,6 +24,7 @@ from trimtab.runtime.affinity import threads
 from trimtab.runtime.beside import ABILITY, Beside
 from trimtab.runtime.counters import Counters
 from trimtab.runtime.link import ProcessCrew
+from trimtab.runtime.own_threads import OwnThreads
 from trimtab.runtime.replay import replay
 from trimtab.runtime.worker import Worker
 
@@ -166,22 +167,22 @@ def test_an_entry_that_cannot_be_warmed_is_refused_and_never_seen() -> None:
 
 
 class Threaded(NullBackend):
-    """Starts a thread of its own while it compiles, and notes where both of them may run."""
+    """Starts a thread of its own for each entry, and notes where all of them may run while it compiles."""
 
     def __init__(self) -> None:
         self.end = threading.Event()
         self.cores: list[set[int]] = []
-        self.own = 0
+        self.own: list[int] = []
 
     def compile(self, model: ModelFile, entry: Entry, options: CompileOptions) -> CompiledEntry | CompileFailure:
         helper = threading.Thread(target=self.end.wait)
         helper.start()
-        self.own = helper.native_id or 0
-        self.cores = [os.sched_getaffinity(0), os.sched_getaffinity(self.own)]
+        self.own.append(helper.native_id or 0)
+        self.cores = [os.sched_getaffinity(tid) for tid in (0, *self.own)]
         return super().compile(model, entry, options)
 
 
-def answered(backend: NullBackend, counters: Counters, cores: tuple[int, ...]) -> tuple[Beside, wire.Reply]:
+def answered(worker: Worker, counters: Counters, cores: tuple[int, ...]) -> tuple[Beside, wire.Reply]:
     """One compile beside, to its end."""
     replies: list[wire.Reply] = []
     there = threading.Event()
@@ -190,7 +191,7 @@ def answered(backend: NullBackend, counters: Counters, cores: tuple[int, ...]) -
         replies.append(reply)
         there.set()
 
-    beside = Beside(Worker(backend, JOB, counters), counters, post)
+    beside = Beside(worker, counters, post)
     beside.start(wire.CompileBeside(wire.Compile(WIDE, PLAIN, ()), cores))
     assert there.wait(60)
     return beside, replies[0]
@@ -199,21 +200,52 @@ def answered(backend: NullBackend, counters: Counters, cores: tuple[int, ...]) -
 def test_the_compile_keeps_to_the_spare_core_and_the_runtimes_threads_come_to_the_workers() -> None:
     backend, counters, mine = Threaded(), Counters(), os.sched_getaffinity(0)
     try:
-        beside, reply = answered(backend, counters, CORES[:1])
+        worker = Worker(backend, JOB, counters)
+        beside, reply = answered(worker, counters, CORES[:1])
         assert isinstance(reply, wire.Beside)
         assert isinstance(reply.reply, wire.Compiled)
-        assert backend.cores == [{CORES[0]}, {CORES[0]}]
-        assert backend.own in threads()
-        assert os.sched_getaffinity(backend.own) == mine == os.sched_getaffinity(0)
+        assert backend.cores == [{CORES[0]}] * 2
+        assert set(backend.own) <= set(threads())
+        assert os.sched_getaffinity(backend.own[0]) == mine == os.sched_getaffinity(0)
         beside.settle()
+        worker.handle(wire.Forget(WIDE.id))
+        answered(worker, counters, CORES[:1])
+        assert backend.cores == [{CORES[0]}] * 3, "the thread of the closed entry is taken along"
+        assert [os.sched_getaffinity(tid) for tid in backend.own] == [mine] * 2
     finally:
         backend.end.set()
         counters.close()
 
 
+def test_a_thread_of_a_closed_entry_that_works_again_is_the_next_entrys() -> None:
+    own, go, worked, end = OwnThreads(), threading.Event(), threading.Event(), threading.Event()
+
+    def serve() -> None:
+        go.wait()
+        spin([])
+        worked.set()
+        end.wait()
+
+    helper = threading.Thread(target=serve)
+    with own.noted("first"):
+        helper.start()
+    own.closed("first")
+    with own.noted("second"):
+        pass
+    assert own.idle == {helper.native_id}
+    with own.noted("third"):
+        go.set()
+        worked.wait()
+    assert own.idle == set()
+    own.closed("third")
+    assert own.idle == {helper.native_id}
+    end.set()
+    helper.join()
+
+
 def test_cores_that_cannot_be_had_are_a_refusal() -> None:
     counters = Counters()
-    _, reply = answered(NullBackend(), counters, (4095,))
+    _, reply = answered(Worker(NullBackend(), JOB, counters), counters, (4095,))
     counters.close()
     assert isinstance(reply, wire.Beside)
     assert isinstance(reply.reply, wire.Refused)

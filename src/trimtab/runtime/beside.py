@@ -2,8 +2,8 @@
 
 What keeps the two apart:
 
-- the thread, and every thread that the runtime starts in it, keep to the cores of the order. Once the entry is whole,
-  the runtime's threads move to the worker's own cores, where they will run its batches;
+- the thread, every thread that the runtime starts in it, and those that it may use again (:mod:`.own_threads`) keep to
+  the cores of the order. Once the entry is whole, all but the first move to the worker's own cores, to run its batches;
 - batches see the entry from one moment to the next, and the driver hears of it after that;
 - the counters of a batch leave the thread out (:meth:`~trimtab.runtime.counters.Counters.set_aside`);
 - a process compiles one entry at a time.
@@ -57,7 +57,7 @@ class Beside:
     def start(self, order: wire.CompileBeside) -> None:
         """Compile in a new thread; the thread before it is over, because its answer was awaited."""
         self._whole.clear()
-        self._counters.set_aside()
+        self._counters.set_aside(self._worker.threads.idle)
         self._thread = threading.Thread(target=self._run, args=(order,), name="compile", daemon=True)
         self._thread.start()
 
@@ -74,14 +74,15 @@ class Beside:
             os._exit(0)
 
     def _run(self, order: wire.CompileBeside) -> None:
-        serving, before = os.sched_getaffinity(os.getpid()), set(threads())
+        serving, before, idle = os.sched_getaffinity(os.getpid()), set(threads()), set(self._worker.threads.idle)
         try:
-            os.sched_setaffinity(0, order.cores)
+            for tid in (threading.get_native_id(), *idle):
+                move(tid, set(order.cores))
             reply = self._worker.compile_beside(order.order)
         except OSError as error:
             message = f"its cores {order.cores} cannot be had: {error.strerror}"
             reply = wire.Refused(CompileFailure(entry=order.order.entry.id, kind="unsupported", message=message))
-        for tid in set(threads()) - before:
+        for tid in (set(threads()) - before) | idle:
             move(tid, serving)
         self._whole.set()
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the driver is gone, as the main thread sees

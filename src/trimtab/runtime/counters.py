@@ -22,6 +22,7 @@ import contextlib
 import os
 import resource
 import time
+from collections.abc import Collection, Set
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,19 +31,17 @@ from trimtab.domain.noun import NEVER, Ns
 
 _PEAK_RESET = b"5"
 
-Tids = frozenset[int]
-
 
 class Reading(NamedTuple):
     """Totals since the process began. ``delays``: run-queue delay by thread id, None where it cannot be read. ``only``:
-    the threads that count, None = all."""
+    the CPU clocks of the threads that count, None = all count."""
 
     cpu_ns: Ns
     delays: dict[int, Ns] | None
     minor: int
     major: int
     migrations: int
-    only: Tids | None = None
+    only: dict[int, Ns] | None = None
 
 
 class Counters:
@@ -57,12 +56,12 @@ class Counters:
         self._links = -1
         self._schedstat: dict[int, int] = {}
         self._sched: dict[int, int] = {}
-        self._only: Tids | None = None
+        self._only: frozenset[int] | None = None
         self._leaving: set[int] = set()
 
-    def set_aside(self) -> None:
-        """Threads that start from now on are no batch's, until :meth:`take_back`."""
-        self._only = Tids(self._alive()) if self._tasks is not None else None
+    def set_aside(self, others: Set[int] = frozenset()) -> None:
+        """``others`` and threads that start from now on are no batch's, until :meth:`take_back`."""
+        self._only = frozenset(self._alive() - others) if self._tasks is not None else None
 
     def take_back(self, leaving: int) -> None:
         """Every thread counts again, except ``leaving``, which is about to end."""
@@ -74,15 +73,18 @@ class Counters:
         """Read before a batch, and start its own peak of memory. On-core time comes last: reading must not count."""
         if self._reset is not None:
             os.write(self._reset, _PEAK_RESET)
-        return self._read(self._only)._replace(cpu_ns=_on_core(self._only))
+        before = self._read(self._only)
+        if self._only is not None:
+            return before._replace(only={tid: thread_ns(tid) for tid in self._only})
+        return before._replace(cpu_ns=time.process_time_ns())
 
     def end(self, before: Reading, assembly_ns: Ns = NEVER) -> BatchReport:
         """Read after a batch: the differences, of the threads that counted when it began."""
-        cpu = _on_core(before.only)
+        cpu = _since(before)
         after = self._read(before.only)
         peak, resident = self._memory()
         return BatchReport(
-            on_cpu_ns=_difference(before.cpu_ns, cpu),
+            on_cpu_ns=cpu,
             runqueue_ns=_largest(before.delays, after.delays),
             minor_faults=_difference(before.minor, after.minor),
             major_faults=_difference(before.major, after.major),
@@ -105,15 +107,15 @@ class Counters:
             if fd is not None:
                 os.close(fd)
 
-    def _read(self, only: Tids | None) -> Reading:
+    def _read(self, only: Collection[int] | None) -> Reading:
         self._follow_threads()
         minor = major = NEVER
         if only is None:
             usage = resource.getrusage(resource.RUSAGE_SELF)
             minor, major = usage.ru_minflt, usage.ru_majflt
-        return Reading(0, self._delays(only), minor, major, self._migrations(only), only)
+        return Reading(0, self._delays(only), minor, major, self._migrations(only))
 
-    def _delays(self, only: Tids | None) -> dict[int, Ns] | None:
+    def _delays(self, only: Collection[int] | None) -> dict[int, Ns] | None:
         if "runqueue" in self.unread or self._tasks is None:
             return None
         delays = {}
@@ -123,7 +125,7 @@ class Counters:
                     delays[tid] = int(os.pread(fd, 128, 0).split()[1])
         return delays
 
-    def _migrations(self, only: Tids | None) -> int:
+    def _migrations(self, only: Collection[int] | None) -> int:
         if "migrations" in self.unread or self._tasks is None:
             return NEVER
         total = 0
@@ -201,17 +203,19 @@ def _difference(before: int, after: int) -> int:
     return after - before if before != NEVER and after >= before else NEVER
 
 
-def _on_core(only: Tids | None) -> Ns:
-    """CPU time of the process, or of these of its threads. A thread that has ended took its clock along."""
-    if only is None:
-        return time.process_time_ns()
-    total = 0
-    for tid in only:
-        with contextlib.suppress(OSError):
-            total += time.clock_gettime_ns(_clock_of(tid))
-    return total
+def _since(before: Reading) -> Ns:
+    """CPU time of the process, or of those of its threads that count; a thread that has ended adds nothing."""
+    if before.only is None:
+        return time.process_time_ns() - before.cpu_ns
+    return sum(max(thread_ns(tid) - ns, 0) for tid, ns in before.only.items())
 
 
-def _clock_of(tid: int) -> int:
-    """The CPU clock that the kernel keeps of a thread: its number inverted, then the bits for scheduler time of one."""
-    return (~tid << 3) | 6
+def thread_ns(tid: int) -> Ns:
+    """CPU time of one thread; 0 if it has ended.
+
+    The kernel's clock of a thread is its number inverted, then the bits for scheduler time of one thread.
+    """
+    try:
+        return time.clock_gettime_ns((~tid << 3) | 6)
+    except OSError:
+        return 0

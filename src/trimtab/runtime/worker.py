@@ -30,6 +30,7 @@ from trimtab.runtime import starved, wire
 from trimtab.runtime.beside import Beside, unable
 from trimtab.runtime.counters import Counters
 from trimtab.runtime.grading import Grader
+from trimtab.runtime.own_threads import OwnThreads
 from trimtab.runtime.pace import PaceKernel
 from trimtab.runtime.payloads import PayloadStore
 from trimtab.runtime.verify import Infinities, OutputCheck
@@ -76,6 +77,7 @@ class Worker:
         self._check = OutputCheck(tuple(out.name for out in job.model.spec.outputs), job.infinities)
         self._pace: PaceKernel | None = None
         self._compiling = threading.Lock()
+        self.threads = OwnThreads()
         self._handlers: dict[type, Callable[[Any], wire.Reply | None]] = {
             wire.Load: self._load,
             wire.Compile: self._compile,
@@ -132,6 +134,7 @@ class Worker:
                 made.program.run(filler(self._model.spec, self._model.dim_names, executed))
             except Exception as error:
                 made.program.close()
+                self.threads.closed(id_)
                 return wire.Refused(_failure(id_, error, f"warming {executed}: "))
         made.program.events()  # they are told of batches only
         self._entries[id_] = made.program
@@ -144,10 +147,14 @@ class Worker:
         with self._compiling:
             started = self._clock()
             try:
-                program = self._backend.compile(self._model, order.entry, order.options)
+                with self.threads.noted(order.entry.id):
+                    program = self._backend.compile(self._model, order.entry, order.options)
             except Exception as error:
                 return _failure(order.entry.id, error, "")
-            return program if isinstance(program, CompileFailure) else _Made(program, started, self._clock())
+            if isinstance(program, CompileFailure):
+                self.threads.closed(order.entry.id)
+                return program
+            return _Made(program, started, self._clock())
 
     def _run(self, order: wire.Run) -> wire.Ran:
         outcome = self._execute(order.entry, order.executed, order.members)
@@ -187,6 +194,7 @@ class Worker:
         gone = self._entries.pop(entry, None)
         if gone is not None:
             gone.close()
+            self.threads.closed(entry)
 
     def _execute(self, entry: EntryId, executed: Executed, members: tuple[wire.Member, ...]) -> _Outcome:
         try:
@@ -242,6 +250,7 @@ def serve(fd: int) -> None:
         worker = _start(job, counters, post)
         if worker is not None:
             _attend(worker, Beside(worker, counters, post), pipe, post)
+    gc.unfreeze()  # what lies in a cycle goes before the end, or a runtime calls it leaked
 
 
 class _Post:
@@ -250,7 +259,6 @@ class _Post:
     def __init__(self, pipe: Connection) -> None:
         self._pipe, self._lock = pipe, threading.Lock()
 
-    gc.unfreeze()  # what lies in a cycle goes before the end, or a runtime calls it leaked
     def __call__(self, reply: wire.Reply) -> None:
         with self._lock:
             self._pipe.send_bytes(wire.encode(reply))
