@@ -17,6 +17,7 @@ from trimtab.evidence.score import accuracy as score
 from trimtab.evidence.score import gain
 from trimtab.evidence.score.batches import Batches, Yardstick, coverage, measure
 from trimtab.evidence.score.interpret import interpret
+from trimtab.evidence.score.measured import Measured
 from trimtab.evidence.score.reference import ReferenceSet, cheapest, halves
 from trimtab.evidence.stats.floor import aa_floor
 
@@ -306,7 +307,8 @@ def test_gain_is_positive_where_it_is_better(
 
 
 def test_the_gain_of_a_faster_run_has_an_interval() -> None:
-    found = score.findings(traffic(), yardstick(), SLA, rng(), adapted=traffic(slow=0.8))
+    measured = Measured(static=(traffic(),), adapted=(traffic(slow=0.8),))
+    found = score.findings(traffic(), yardstick(), SLA, rng(), measured=measured)
     figure = found.figure("score.measured_gain")
     assert figure is not None
     assert figure.value == pytest.approx(0.2, abs=0.01)
@@ -319,7 +321,8 @@ def test_the_gain_of_a_faster_run_has_an_interval() -> None:
 
 
 def test_runs_that_differ_have_no_gain() -> None:
-    found = score.findings(traffic(), yardstick(), SLA, rng(), adapted=traffic(workload_sha256="other"))
+    measured = Measured(static=(traffic(),), adapted=(traffic(workload_sha256="other"),))
+    found = score.findings(traffic(), yardstick(), SLA, rng(), measured=measured)
     figure = found.figure("score.measured_gain")
     assert figure is not None
     assert figure.value is None

@@ -28,6 +28,7 @@ from trimtab.evidence.policy import policy
 from trimtab.evidence.score import accuracy
 from trimtab.evidence.score.adaptation import Adaptation
 from trimtab.evidence.score.batches import Yardstick, measure
+from trimtab.evidence.score.measured import Measured
 
 
 class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,9 +67,11 @@ def analyse(
     simulated: Sequence[Trace] = (),
     replayed: Sequence[Trace] = (),
     adaptation: Adaptation | str | None = None,
+    measured: Measured | str | None = None,
 ) -> Analysis:
     """Account, tail, score and diagnosis of ``trace``. ``simulated`` and ``replayed`` runs of the same plan on the same
-    arrivals are set beside each other in the score; ``adaptation`` says what adapting would win."""
+    arrivals are set beside each other in the score; ``adaptation`` says what adapting would win, ``measured`` what it
+    won."""
     stick = known.yardstick
     account = accounts.account(trace, stick.promise, stick.reference, stick.reference_entry, known.plan)
     again = counterfactuals(trace, account, known.plan, stick.promise, stick.reference, known.seed)
@@ -81,6 +84,7 @@ def analyse(
         simulated=simulated,
         replayed=replayed,
         adaptation=adaptation,
+        measured=measured,
     )
     return Analysis(account, tails, scored, _diagnosis(trace, known, account, tails, scored, again))
 

@@ -1,23 +1,26 @@
-"""What adapting at run time would win: what may be refitted in this study, and what its profiles know of it."""
+"""What adapting at run time would win, simulated and, where the study asks for it, replayed: what may be refitted, and
+what the study's profiles know of it."""
 
 from __future__ import annotations
 
 from msgspec.structs import replace
 
+from trimtab import backends
 from trimtab.domain.plan import Bounds, Entry, Plan
 from trimtab.domain.profile import CompileProfile
+from trimtab.domain.trace import Trace
 from trimtab.evidence.score.adaptation import Adaptation
+from trimtab.evidence.score.measured import Measured
 from trimtab.loop import compiling, memory, runs
 from trimtab.loop.context import TUNE, Context
 from trimtab.mapping.cost import CostModel
 from trimtab.retuning import arms
-from trimtab.retuning.adaptation import Terms, adapt
+from trimtab.retuning.adaptation import Terms, adapt, online
+from trimtab.runtime.beside import unable
 
 MOST_REQUESTS = 9600
 """48 windows of 200: the time that this takes is bounded, and a longer trend says no more."""
 
-COMPILE_S = 360.0
-"""Seconds of compiling an hour: a tenth of the core that serves nobody."""
 STEPS = 64
 """Ends are multiples of this part of the range: refits to like traffic then share entries, and compile little."""
 UNLIMITED = 2**63 - 1
@@ -28,34 +31,69 @@ def simulated(ctx: Context) -> Adaptation | str:
 
     On the traffic before the held-out slice: more of it than there was time to replay, because a trend needs windows.
     """
-    study = ctx.study
-    base = study.baseline
+    terms, study = _terms(ctx), ctx.study
+    if isinstance(terms, str):
+        return terms
+    tune, held_out = ctx.slice(TUNE), ctx.slice(arms.HELD_OUT)
+    stop = max(tune.stop, min(held_out.start, tune.start + MOST_REQUESTS))
+    traffic = ctx.workload.take(replace(tune, stop=stop))
+    run = runs.info(ctx, study.baseline, TUNE, "adaptation", "simulated", study.seeds.simulate)
+    return adapt(traffic, terms, study.sla, run)
+
+
+def measured(ctx: Context) -> Measured | str | None:
+    """The baseline on the tune slice as it is and under the online controller, replayed in turn; None where the study
+    does not ask for it, or why it cannot be."""
+    study, base = ctx.study, ctx.study.baseline
+    if not study.adapt.replay:
+        return None
+    terms = _terms(ctx)
+    if isinstance(terms, str):
+        return terms
+    why = unable(backends.info(base.compile.backend))
+    if why:
+        return why
+    plan = replace(base, id=f"{base.id}-adapted", note=f"refitted while it serves, within {_told(terms.bounds)}")
+    found: dict[str, list[Trace]] = {base.id: [], plan.id: []}
+    for number in range(1, ctx.schedule.replays + 1):
+        for each in (base, plan) if number % 2 else (plan, base):
+            controller = online(terms, study.sla, study.seeds.simulate)[0] if each is plan else None
+            name = f"adapting-{each.id}-{number}"
+            found[each.id].append(runs.replayed(ctx, each, ctx.slice(TUNE), name, stage="score", controller=controller))
+    return Measured(static=tuple(found[base.id]), adapted=tuple(found[plan.id]))
+
+
+def _terms(ctx: Context) -> Terms | str:
+    """What may be refitted and what is known of times; or why nothing may."""
+    study, base = ctx.study, ctx.study.baseline
     if len(study.dims) != 1:
         return "buckets are refitted to one dynamic dim only"
-    bounds = _bounds(ctx)
+    bounds = bounds_of(ctx)
     if bounds.entries < 1:
         return "the study allows no buckets (space.buckets, space.max_entries), so nothing can be refitted"
-    measured, padded = _measured(ctx)
+    measured_entries, padded = _measured(ctx)
     reference, entry = compiling.reference_plan(ctx)
     costs = ctx.costs(reference)
-    terms = Terms(
+    return Terms(
         baseline=base,
         bounds=bounds,
         cost=compiling.bucket_cost(costs, entry),
         costs=ctx.costs(base),
-        measured=measured,
+        measured=measured_entries,
         reference=costs,
         reference_entry=entry,
         profiles=padded or _profiles(ctx, base),
     )
-    tune, held_out = ctx.slice(TUNE), ctx.slice(arms.HELD_OUT)
-    stop = max(tune.stop, min(held_out.start, tune.start + MOST_REQUESTS))
-    traffic = ctx.workload.take(replace(tune, stop=stop))
-    run = runs.info(ctx, base, TUNE, "adaptation", "simulated", study.seeds.simulate)
-    return adapt(traffic, terms, study.sla, run)
 
 
-def _bounds(ctx: Context) -> Bounds:
+def _told(bounds: Bounds) -> str:
+    """Bounds in words, every number of them: runs within other bounds are other runs."""
+    ends = f"{bounds.low[0]} to {bounds.high[0]} in steps of {bounds.step}"
+    held = f"{bounds.entries} padded entries and {bounds.spare} more meanwhile, {ends}"
+    return f"{held}, {bounds.compile_s:g} s of compiling an hour, {bounds.memory_bytes} bytes"
+
+
+def bounds_of(ctx: Context) -> Bounds:
     """What the study lets a controller touch: its dims, its buckets, the memory that its baseline leaves."""
     study, base = ctx.study, ctx.study.baseline
     kept = max(sum(entry.kind == "dynamic" for entry in base.compile.entries), 1)
@@ -66,10 +104,10 @@ def _bounds(ctx: Context) -> Bounds:
     limit = memory.limit(ctx)
     return Bounds(
         entries=entries,
-        spare=min(room - entries, max(1, entries // 3)),
+        spare=min(room - entries, study.adapt.spare or max(1, entries // 3)),
         low=tuple(dim.lo for dim in dims),
         high=tuple(dim.hi for dim in dims),
-        compile_s=COMPILE_S,
+        compile_s=study.adapt.compile_s,
         memory_bytes=UNLIMITED if limit is None else max(0, limit - taken),
         step=max(1, max(dim.hi for dim in dims) // STEPS),
     )

@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from math import log
 from typing import Literal
@@ -50,7 +51,8 @@ from trimtab.evidence.score.adaptation import Adaptation, Shift, window_values, 
 from trimtab.evidence.score.gain import clairvoyant
 from trimtab.evidence.stats.floor import MIN_REPLAYS, aa_floor
 from trimtab.mapping import buckets
-from trimtab.mapping.cost import CostModel, ProfileService
+from trimtab.mapping.cost import CostModel
+from trimtab.mapping.service import ProfileService
 from trimtab.mapping.route import Router
 from trimtab.retuning._change import bucket, refit
 from trimtab.retuning._scripted import Scripted, union, warm_lists
@@ -111,8 +113,17 @@ class Lent:
 
     def draw(self, batch: Dispatch) -> tuple[Ns, BatchReport]:
         """The lender's draw: the same luck for the same oldest member, whoever serves it."""
+        service, lent = self._lent(batch)
+        return service.draw(lent)
+
+    def handling(self, batch: Dispatch) -> tuple[Ns, Ns]:
+        """What surrounds the lender's run."""
+        service, lent = self._lent(batch)
+        return service.handling(lent)
+
+    def _lent(self, batch: Dispatch) -> tuple[ProfileService, Dispatch]:
         costs, name = self._of[batch.entry]
-        return self._services[id(costs)].draw(batch if name == batch.entry else replace(batch, entry=name))
+        return self._services[id(costs)], batch if name == batch.entry else replace(batch, entry=name)
 
 
 def adapt(workload: Workload, terms: Terms, sla: Sla, run: RunInfo) -> Adaptation | str:
@@ -168,13 +179,8 @@ class _Arms:
 
     def adapted(self, *, at_once: bool = False) -> Trace:
         """The baseline under the online controller. ``at_once``: compiling takes no time."""
-        times = Lent(self._terms, self._possible, self._run.seed)
-        known = Known(
-            compile_ns=lambda entry: nearest(self._terms.profiles, entry).compile_ns,
-            memory_bytes=lambda entry: nearest(self._terms.profiles, entry).memory_bytes,
-        )
-        controller = Adapter(self.baseline, self._terms.bounds, self.sla, times, known)
-        takes = {entry.id: 0 if at_once else known.compile_ns(entry) for entry in self._possible}
+        controller, times = online(self._terms, self.sla, self._run.seed)
+        takes = {entry.id: 0 if at_once else _compile_ns(self._terms.profiles, entry) for entry in self._possible}
         name = "without-stalls" if at_once else "adapted"
         return self._simulate(name, self.baseline, times, self._run.seed, controller, takes)
 
@@ -205,7 +211,25 @@ class _Arms:
         info = replace(self._run, id=f"simulated-{name}", plan=name, source="simulated", seed=seed)
         startup = Startup(prepare_ns=prepare_ns or {})
         router = Router(plan.compile)
-        return simulate(self._workload, plan, router, times, times, info, startup=startup, controller=controller)
+        return simulate(
+            self._workload, plan, router, times, times, info, startup=startup, controller=controller,
+            handling=times.handling,
+        )  # fmt: skip
+
+
+def online(terms: Terms, sla: Sla, seed: int) -> tuple[Adapter, Lent]:
+    """The online controller of the baseline, for one run, and what promises the times of all that it may bring."""
+    times = Lent(terms, possible(terms.baseline, terms.bounds), seed)
+    known = Known(compile_ns=partial(_compile_ns, terms.profiles), memory_bytes=partial(_memory_bytes, terms.profiles))
+    return Adapter(terms.baseline, terms.bounds, sla, times, known), times
+
+
+def _compile_ns(profiles: Sequence[CompileProfile], entry: Entry) -> Ns:
+    return nearest(profiles, entry).compile_ns
+
+
+def _memory_bytes(profiles: Sequence[CompileProfile], entry: Entry) -> int:
+    return nearest(profiles, entry).memory_bytes
 
 
 def possible(plan: Plan, bounds: Bounds) -> tuple[Entry, ...]:

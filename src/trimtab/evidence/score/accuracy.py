@@ -35,11 +35,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
-from trimtab.domain.figure import Figure, Finding, Findings
+from trimtab.domain.figure import Figure, Finding, Findings, Series
 from trimtab.domain.score import LOSS_CAUSES, Score
 from trimtab.domain.study import Sla
 from trimtab.domain.trace import Trace
@@ -48,12 +49,14 @@ from trimtab.evidence.figures import Desk, percent
 from trimtab.evidence.latency import latencies
 from trimtab.evidence.score import _tables as tables
 from trimtab.evidence.score import adaptation as adapting
+from trimtab.evidence.score import measured as replays
 from trimtab.evidence.score.adaptation import Adaptation
 from trimtab.evidence.score.batches import Batches, Bool, Yardstick, coverage, measure, share_of
-from trimtab.evidence.score.gain import paired_gains
 from trimtab.evidence.score.interpret import interpret
 from trimtab.evidence.score.ledger import ledger
+from trimtab.evidence.score.measured import Measured
 from trimtab.evidence.stats.bootstrap import Comparison, ratio_of_sums
+from trimtab.evidence.stats.quantiles import Floats
 
 
 def findings(
@@ -62,15 +65,16 @@ def findings(
     sla: Sla,
     rng: np.random.Generator,
     *,
-    adapted: Trace | None = None,
+    measured: Measured | str | None = None,
     simulated: Sequence[Trace] = (),
     replayed: Sequence[Trace] = (),
     adaptation: Adaptation | str | None = None,
 ) -> Findings:
     """Everything the score stage found about one run.
 
-    ``adapted`` = the same arrivals under run-time adaptation, from the same source as ``trace``. ``simulated`` and
-    ``replayed`` are runs of the same plan on the same arrivals, for the comparison of the simulator with the replay.
+    ``measured`` = replays of the same arrivals as they are and under run-time adaptation, or why there are none (None:
+    nobody asked). ``simulated`` and ``replayed`` are runs of the same plan on the same arrivals, for the comparison of
+    the simulator with the replay.
     ``adaptation`` = what adapting would win in simulation, or why that cannot be said.
     """
     desk = Desk("score", "this run", f"traces/{trace.run.id}/batches.parquet")
@@ -78,15 +82,16 @@ def findings(
     seconds = latencies(trace, sla)
     result = score(trace, batches, desk, rng)
     _shares(batches, desk)
-    measured_gain = None if adapted is None else paired_gains("measured_gain", trace, adapted, sla, rng, desk)
-    said: list[Finding] = []
+    won = _measured(measured, adaptation, sla, rng, desk)
+    said: list[Finding] = [*won.said]
     series = [
-        tables.windows(trace, batches, seconds, sla, None if adapted is None else latencies(adapted, sla)),
+        tables.windows(trace, batches, seconds, sla, won.typical),
         tables.loss(result, batches),
         tables.bands(trace, batches, seconds, sla),
         tables.routes(trace, batches, seconds),
         tables.shapes(trace, batches),
         ledger(trace, batches, desk),
+        *won.series,
     ]
     doubted, simulated_gain = "", ""
     if simulated and replayed:
@@ -98,7 +103,7 @@ def findings(
         simulated_gain = adapting.clause(adapting.figures(adaptation, sla, rng, desk, doubted), desk, doubted)
         series.append(adapting.by_window(adaptation, measure(adaptation.static, yardstick), sla, doubted))
         said.append(adapting.said(adaptation, sla.metric, desk, doubted))
-    reading = interpret(result, measured_gain, tables.trend(series[0]), _uncovered(desk), simulated_gain)
+    reading = interpret(result, won.gain, tables.trend(series[0]), _uncovered(desk), simulated_gain)
     loss = ", ".join(
         f"{cause} {percent(figure.value)}" for cause, figure in result.loss.items() if figure.value is not None
     )
@@ -122,6 +127,28 @@ def findings(
         series=tuple(one for one in series if one.columns),
         status="done" if batches.row.size else "partial",
     )
+
+
+class _Won(NamedTuple):
+    """What replays under the controller say: the gain, latencies of the typical one, and what is told of all."""
+
+    gain: Figure | None = None
+    typical: Floats | None = None
+    series: tuple[Series, ...] = ()
+    said: tuple[Finding, ...] = ()
+
+
+def _measured(
+    found: Measured | str | None, simulated: Adaptation | str | None, sla: Sla, rng: np.random.Generator, desk: Desk
+) -> _Won:
+    if isinstance(found, str):
+        replays.absent(found, desk)
+    if not isinstance(found, Measured):
+        return _Won()
+    gain = replays.figures(found, sla, rng, desk)
+    beside = None if isinstance(simulated, str) else simulated
+    told = (replays.said(found, gain, sla),)
+    return _Won(gain, latencies(found.typical(sla), sla), (replays.runs(found, beside, sla),), told)
 
 
 def _uncovered(desk: Desk) -> float:

@@ -133,9 +133,9 @@ def figures(found: Adaptation, sla: Sla, rng: np.random.Generator, desk: Desk, d
     """Every figure of the comparison on ``desk``; returns the gain in the primary metric. ``doubted`` (see
     :func:`doubt`) enters every note, and leaves nothing to capture."""
     start = len(desk.figures)
-    won = paired_gains("gain", found.static, found.adapted, sla, rng, desk)
-    paired_gains("gain_without_stalls", found.static, found.without_stalls, sla, rng, desk)
-    most = paired_gains("headroom", found.static, found.clairvoyant, sla, rng, desk)
+    won = paired_gains("gain", [found.static], [found.adapted], sla, rng, desk)
+    paired_gains("gain_without_stalls", [found.static], [found.without_stalls], sla, rng, desk)
+    most = paired_gains("headroom", [found.static], [found.clairvoyant], sla, rng, desk)
     n, floor = len(found.static.requests), found.floor
     note = floor.reason or f"simulated {sla.metric}, {floor.replays} static runs that differ in their draws alone"
     desk.add("simulated_floor", floor.value, "share", len(floor.differences), note=note)

@@ -18,6 +18,7 @@ many noisy windows is too good, so headroom is an upper bound.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import msgspec
 import numpy as np
@@ -45,20 +46,24 @@ BESIDE = ("p95", "miss_rate", "goodput")
 """Metrics whose gain stands beside the primary one's."""
 
 
-def paired_gains(name: str, static: Trace, adapted: Trace, sla: Sla, rng: np.random.Generator, desk: Desk) -> Figure:
+def paired_gains(
+    name: str, static: Sequence[Trace], adapted: Sequence[Trace], sla: Sla, rng: np.random.Generator, desk: Desk
+) -> Figure:
     """Gain in the study's primary metric, stored as ``<stage>.<name>`` and returned; beside it ``<name>.<metric>`` of
-    p95, miss rate and goodput.
+    p95, miss rate and goodput. Each arm is one or more runs.
 
     Runs that differ in workload, envelope, versions, start state, source or slice have no gain: the note says why.
     """
-    differs = incomparable(static.run, adapted.run)
+    first = static[0].run
+    differs = dict.fromkeys(d for trace in (*static[1:], *adapted) for d in incomparable(first, trace.run))
     if differs:
         return desk.add(name, None, "share", 0, note=f"refused: the runs differ in {', '.join(differs)}")
-    a, b = latencies(static, sla), latencies(adapted, sla)
-    memory = max(relaxation_requests(a), relaxation_requests(b))
+    a, b = (np.stack([latencies(trace, sla) for trace in arm]) for arm in (static, adapted))
+    memory = max(relaxation_requests(row) for row in (*a, *b))
+    against = ", ".join(trace.run.id for trace in adapted)
 
     def compare(metric: str, id_: str) -> Figure:
-        note = f"{metric.replace('_', ' ')}, {static.run.source}, against run {adapted.run.id}; positive is better"
+        note = f"{metric.replace('_', ' ')}, {first.source}, against run {against}; positive is better"
         if metric == "miss_rate":
             ratio = as_gain("p95", paired_mean(misses(a, sla), misses(b, sla), rng, relaxation=memory))
         elif metric == "goodput":

@@ -124,6 +124,31 @@ def said(book: Book) -> str:
     return words.typeset(words.opened(next(iter(told), "").removeprefix("In simulation, ")))
 
 
+# --- replays under the controller -----------------------------------------------------------------------------------
+
+
+def measured(book: Book) -> Grid | None:
+    """The plan as it is and under the controller, replayed in turn; the simulated runs beside them."""
+    series = book.series("score.measured")
+    if series is None:
+        return None
+    unit = series.units["value"]
+    rows = []
+    for row in each(series):
+        low, high = (words.quantity(real(row[key]), unit) for key in ("lowest", "highest"))
+        span = f"{low} to {high}" if row["replays"] != 1 else ""
+        cells = (f"{words.opened(str(row['run']))}, {row['source']}", words.quantity(real(row["value"]), unit), span)
+        late = Cell(text=words.percent(real(row["miss_rate"])))
+        rows.append(Row(cells=(*(Cell(text=text) for text in cells), late)))
+    columns = (
+        Column(label="Adapting while serving"),
+        Column(label="Primary metric", align="right"),
+        Column(label="Replays"),
+        Column(label="Late", align="right"),
+    )
+    return Grid(columns=columns, rows=tuple(rows))
+
+
 # --- predictions ------------------------------------------------------------------------------------------------
 
 

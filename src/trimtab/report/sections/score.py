@@ -41,7 +41,12 @@ def section(book: Book) -> Section | None:
     drawn = tuple(Panels(panels=stack) for stack in (adaptation.panels(book), panels) if stack)
     below = (Prose(paragraphs=(("In simulation:", told),)) if told else None, adaptation.ledger(book))
     left: tuple[Block, ...] = tuple(block for block in (primary, *drawn, *below) if block is not None)
-    beside = (_scatter(book, windows) or adaptation.scatter(book), _loss(book), _figures(book))
+    beside = (
+        _scatter(book, windows) or adaptation.scatter(book),
+        _loss(book),
+        adaptation.measured(book),
+        _figures(book),
+    )
     right = tuple(block for block in beside if block is not None)
     return Section(
         id="score",
@@ -136,6 +141,8 @@ def _figures(book: Book) -> Grid | None:
         ("score.bias_warm", "Run time above the promise"),
         ("score.coverage", "Requests on compiled routes"),
         ("score.fit", "Useful of executed work"),
+        ("score.measured_gain", "Adaptation gain, measured"),
+        ("score.measured_floor", "Replays of one arm differ by"),
         ("score.gain", "Adaptation gain, simulated"),
         ("score.gain_without_stalls", "The same if compiling took no time"),
         ("score.headroom", "Headroom, simulated"),

@@ -1,0 +1,190 @@
+"""What adapting while serving wins when it is measured: static and adapted replays in turn on the same arrivals (R24).
+
+Definitions
+-----------
+measured static, adapted   the primary metric, median over the arm's replays (an interval from 5 replays on)
+measured gain              (static, adapted) over all replays, with its paired block bootstrap interval
+measured floor             the A/A floor of both arms: what replays of one arm differ by among themselves
+beside                     batches that ran while their worker had an entry compiled beside it: wall time over promise,
+                           against the other warm batches of the same runs; above 0 = slower
+
+Everything is charged where it happened: the compile as a mark of its own, what it slows in the times of the batches
+beside it, the controller's own work in the loader slip. A gain counts where its interval lies above 0 and it exceeds
+the floor. Simulated runs stand beside it in the table and never meet it in a ratio.
+
+Limits. One table of entries is refitted in each run anew: how soon drift is proved differs from replay to replay, and
+is part of what replays differ by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from trimtab.domain.figure import Figure, Finding, Interval, Series
+from trimtab.domain.study import Sla
+from trimtab.domain.trace import MARK_KINDS, Trace
+from trimtab.evidence._latency_tables import table
+from trimtab.evidence.figures import MS, NS_MS, Desk, percent, series
+from trimtab.evidence.latency import latencies, metric_value, misses, over_replays
+from trimtab.evidence.score.adaptation import Adaptation
+from trimtab.evidence.score.gain import paired_gains
+from trimtab.evidence.stats.floor import Floor, aa_floor
+
+PREPARE = MARK_KINDS.index("prepare")
+
+
+class Measured(msgspec.Struct, frozen=True, kw_only=True):
+    """Replays of the plan as it is, and under the online controller, made in turn. At least one of each."""
+
+    static: tuple[Trace, ...]
+    adapted: tuple[Trace, ...]
+
+    def typical(self, sla: Sla) -> Trace:
+        """The adapted replay whose primary metric is the median."""
+        return sorted(self.adapted, key=lambda trace: metric_value(trace, sla))[len(self.adapted) // 2]
+
+
+class Beside(NamedTuple):
+    """Batches that ran while an entry was compiled beside their worker, and how much slower they were (None: not known)
+    than the others."""
+
+    batches: int
+    slower: float | None
+
+
+def absent(reason: str, desk: Desk) -> None:
+    """Store the gain without a value: why nothing was replayed under the controller."""
+    desk.add("measured_gain", None, "share", 0, note=f"not measured: {reason}")
+
+
+def figures(found: Measured, sla: Sla, rng: np.random.Generator, desk: Desk) -> Figure:
+    """Every figure on ``desk``; returns the gain in the primary metric."""
+    won = paired_gains("measured_gain", found.static, found.adapted, sla, rng, desk)
+    for name, arm in (("static", found.static), ("adapted", found.adapted)):
+        _arm(f"measured_{name}", arm, sla, desk)
+    floor = _floor(found, sla)
+    note = floor.reason or f"measured {sla.metric}, {floor.replays} replays of each arm"
+    desk.add("measured_floor", floor.value, "share", len(floor.differences), note=note, artifact="traces")
+    spans = [_spans(trace) for trace in found.adapted]
+    compiled = sum(len(span) for span in spans)
+    took = sum(int((span[:, 1] - span[:, 0]).sum()) for span in spans)
+    note = "measured, over all adapted replays: from asking for an entry until it was whole"
+    desk.add("measured_compiling", took * NS_MS, "ms", compiled, note=note, artifact="traces")
+    slow = beside(found.adapted)
+    note = "batches beside a compile, wall time over promise, against the other warm batches; above 0 = slower"
+    desk.add("measured_beside", slow.slower, "share", slow.batches, note=note, artifact="traces")
+    return won
+
+
+def _arm(name: str, traces: Sequence[Trace], sla: Sla, desk: Desk) -> None:
+    scale, unit = (1.0, "share") if sla.metric == "goodput" else (MS, "ms")
+    values = [metric_value(trace, sla) * scale for trace in traces]
+    middle, interval = over_replays(values)
+    note = f"{sla.metric}, median of {len(values)} replays, {min(values):.4g} to {max(values):.4g}"
+    requests = sum(len(trace.requests) for trace in traces)
+    desk.add(name, middle, unit, requests, interval=interval, note=note, artifact="traces")
+
+
+def _floor(found: Measured, sla: Sla) -> Floor:
+    arms = [[metric_value(trace, sla) for trace in arm] for arm in (found.static, found.adapted)]
+    return aa_floor(arms, "absolute" if sla.metric == "goodput" else "relative")
+
+
+def _spans(trace: Trace) -> NDArray[np.int64]:
+    """int64[compiles, 3]: start, end, worker of each compile beside serving."""
+    marks = trace.marks.take(trace.marks["kind"] == PREPARE)
+    return np.stack([marks["t"], marks["end"], marks["worker"].astype(np.int64)], axis=1)
+
+
+def beside(traces: Sequence[Trace]) -> Beside:
+    """What compiles did to the batches beside them, by sums of wall time and promise; None without a promise."""
+    sums, count = np.zeros((2, 2)), 0
+    for trace in traces:
+        b = trace.batches
+        warm = (b["error"] == 0) & ~b["first_seen"] & (b["promised"] > 0)
+        under_way = np.zeros(len(b), dtype=np.bool_)
+        for start, end, worker in _spans(trace).tolist():
+            under_way |= (b["worker"] == worker) & (b["started"] < end) & (b["ended"] > start)
+        count += int((warm & under_way).sum())
+        for row, keep in enumerate((warm & under_way, warm & ~under_way)):
+            sums[row] += (b["ended"] - b["started"])[keep].sum(), b["promised"][keep].sum()
+    if not sums[:, 1].all():
+        return Beside(count, None)
+    mine, others = sums[:, 0] / sums[:, 1]
+    return Beside(count, float(mine / others - 1))
+
+
+def runs(found: Measured, simulated: Adaptation | None, sla: Sla) -> Series:
+    """One row an arm: the primary metric over its replays, and the share of requests that miss the bound."""
+    scale, unit = (1.0, "share") if sla.metric == "goodput" else (MS, "ms")
+
+    def rows() -> Iterator[dict[str, Any]]:
+        arms: list[tuple[str, str, Sequence[Trace]]] = [
+            ("static", "measured", found.static),
+            ("adapted", "measured", found.adapted),
+        ]
+        if simulated is not None:
+            kept = (simulated.static, simulated.adapted, simulated.clairvoyant)
+            arms += [
+                (name, "simulated", [trace])
+                for name, trace in zip(("static", "adapted", "clairvoyant"), kept, strict=True)
+            ]
+        for name, source, traces in arms:
+            values = sorted(metric_value(trace, sla) * scale for trace in traces)
+            late = [float(misses(latencies(trace, sla), sla).mean()) for trace in traces]
+            yield {
+                "run": name,
+                "source": source,
+                "value": over_replays(values)[0],
+                "lowest": values[0],
+                "highest": values[-1],
+                "replays": len(values),
+                "requests": len(traces[0].requests),
+                "miss_rate": over_replays(late)[0],
+            }
+
+    units = dict.fromkeys(("value", "lowest", "highest"), unit) | {"miss_rate": "share"}
+    note = (
+        f"{sla.metric}; simulated runs cover all traffic before the held-out slice, and are no part of any ratio here"
+    )
+    return series("score.measured", table(list(rows())), units, "traces", note=note)
+
+
+def said(found: Measured, won: Figure, sla: Sla) -> Finding:
+    """Whether the controller won anything that replays of one arm do not differ by, in one sentence."""
+    floor, slow = _floor(found, sla), beside(found.adapted)
+    compiled = sum(len(_spans(trace)) for trace in found.adapted)
+    ids = ("score.measured_gain", "score.measured_static", "score.measured_adapted", "score.measured_floor")
+    n = len(found.adapted)
+    replays = f"In {n} {'replay' if n == 1 else 'replays'} of each arm, in turn"
+    if won.value is None:
+        return Finding(text=f"{replays}, the gain is unknown: {won.note}.", figures=ids, owner="runtime")
+    text = f"{replays}, refitting while serving makes {sla.metric} {_change(won.value, won.interval)}"
+    text += f"; replays of one arm differ by {percent(floor.value)}" + (f" ({floor.reason})" if floor.reason else "")
+    text += f". {_verdict(won, floor)}"
+    if slow.slower is not None:
+        text += (
+            f" {compiled} compiles beside serving; the {slow.batches} batches beside them took "
+            f"{percent(abs(slow.slower))} {'longer' if slow.slower >= 0 else 'less'} than others."
+        )
+    return Finding(text=text, figures=ids, owner="runtime")
+
+
+def _change(value: float, between: Interval | None) -> str:
+    text = f"{percent(abs(value))} {'better' if value >= 0 else 'worse'}"
+    return text + (f" [{percent(between.lo)}, {percent(between.hi)}]" if between else " (no interval)")
+
+
+def _verdict(won: Figure, floor: Floor) -> str:
+    if won.value is None or won.interval is None or floor.value is None or floor.provisional:
+        return "That proves nothing yet."
+    if won.interval.lo > 0 and won.value > floor.value:
+        return "The gain is real."
+    if won.interval.hi < 0 and -won.value > floor.value:
+        return "The loss is real."
+    return "No difference is shown."
