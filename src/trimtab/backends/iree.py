@@ -134,6 +134,7 @@ class IreeBackend:
                     name="graph-optimisation levels", ok=True, why="off = O0, its default: it fuses; O1, O2, all = O3"
                 ),
                 Ability(name="threads", ok=True, why="one is the caller's; more are a pool, not pinned"),
+                Ability(name="compile beside serving", ok=True, why="its compiler is a process of its own"),
                 Ability(name="kernel names", ok=True, why="each launch of each kernel, from its device profile"),
             ),
         )

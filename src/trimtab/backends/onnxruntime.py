@@ -106,6 +106,7 @@ class OnnxRuntimeBackend:
                 Ability(name="graph-optimisation levels", ok=True, why="off, basic, extended, all (its default)"),
                 Ability(name="single fusions", ok=True, why="each of its optimisers can be left out: disable"),
                 Ability(name="threads", ok=True, why="intra-op pool, operators one after another, not pinned"),
+                Ability(name="compile beside serving", ok=True, why="it keeps Python's lock meanwhile: batches wait"),
                 Ability(name="kernel names", ok=True, why="provider and operator, from its profiler"),
             ),
         )

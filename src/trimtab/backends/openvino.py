@@ -100,6 +100,7 @@ class OpenVinoBackend:
                 Ability(name="graph-optimisation levels", ok=False, why="OpenVINO has none"),
                 Ability(name="single fusions", ok=True, why="its generated kernels (snippets) can be left out"),
                 Ability(name="threads", ok=True, why="as many as this machine has cores, one stream, not pinned"),
+                Ability(name="compile beside serving", ok=True, why="it gives Python's lock back while it compiles"),
                 Ability(name="kernel names", ok=True, why="execution graph: kernel and precision of each operator"),
             ),
         )

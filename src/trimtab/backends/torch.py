@@ -103,6 +103,7 @@ class TorchBackend:
                 Ability(name="precision int8", ok=False, why="needs a network that is already quantised"),
                 Ability(name="graph-optimisation levels", ok=not lacking, why=lacking or "off, basic, all"),
                 Ability(name="threads", ok=True, why="its intra-op pool, set for the process"),
+                Ability(name="compile beside serving", ok=False, why="its compiler and its threads are the process's own"),
                 Ability(name="kernel names", ok=True, why="its profiler, and the code that Inductor wrote"),
                 Ability(name="compile events", ok=True, why="recompiles by the guard that failed, the fall to eager"),
             ),
