@@ -8,10 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec.structs import replace
 
-from trimtab.domain.noun import Dims
+from trimtab.domain.noun import Dims, EntryId
 from trimtab.domain.plan import Bounds, CompileSpec, Entry, Plan
 from trimtab.domain.ports import Predictor
 from trimtab.mapping import buckets
+from trimtab.mapping.route import Router
 from trimtab.retuning._change import bucket
 from trimtab.retuning._live import Prices
 
@@ -75,9 +76,18 @@ def next_best(
 
 def least_needed(spec: CompileSpec, shapes: Shapes, prices: Prices) -> Entry | None:
     """The padded entry without which ``shapes`` would cost least, among those that can be done without."""
-    needed = indispensable(spec)
+    needed, router = indispensable(spec), Router(spec)
     free = [entry for entry in padded(spec) if entry != needed]
-    return min(free, key=lambda entry: prices.traffic(without(spec, [entry]), shapes)) if free else None
+    mine: dict[EntryId | None, Shapes] = {}
+    for dims, times in shapes.items():
+        mine.setdefault(router.route(dims).entry, Shapes())[dims] = times
+
+    def dearer(entry: Entry) -> float:
+        """What the shapes that it serves would cost more; the others stay where they are."""
+        served = mine.get(entry.id, Shapes())
+        return prices.traffic(without(spec, [entry]), served) - prices.traffic(spec, served)
+
+    return min(free, key=dearer) if free else None
 
 
 def without(spec: CompileSpec, entries: Sequence[Entry]) -> CompileSpec:
