@@ -23,7 +23,7 @@ def ctx(tmp_path_factory: pytest.TempPathFactory) -> Context:
     made = Context(study=study, folder=folder, packet=Packet(folder / "packet"), budget_s=60, progress=Silent())
     stages.workload(made)
     stages.plan(made)
-    compiling.profile(made, study.baseline)
+    compiling.profile(made, [study.baseline])
     return made
 
 

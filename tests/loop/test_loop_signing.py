@@ -73,7 +73,9 @@ def test_a_locked_key_takes_its_passphrase_from_the_environment(
     assert main(asked) == USAGE
     monkeypatch.setenv("TRIMTAB_PASSPHRASE", "open barley")
     assert main(asked) == SIGNATURE
-    assert "open barley" not in "".join(capsys.readouterr())
+    said = "".join(capsys.readouterr())
+    assert "the passphrase does not open this private key" in said
+    assert "open barley" not in said
     monkeypatch.setenv("TRIMTAB_PASSPHRASE", "open sesame")
     assert main(asked) == OK
 

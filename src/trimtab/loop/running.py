@@ -42,6 +42,12 @@ def load(packet: Path, study: Study, out: Path) -> Shipped:
         raise UsageError(
             "the packet that shipped the change stays as it is", where=str(out), fix="give another folder with --out"
         )
+    if study.workload.target:
+        raise UsageError(
+            "a server that is driven from outside serves no plan of ours",
+            where="--running",
+            fix="judge it by `trimtab compare` of two packets",
+        )
     record = sealed_record(packet)
     if record.verdict is None or record.proposal is None or record.verdict.decision != "ship":
         said = record.verdict.decision if record.verdict else "none yet"

@@ -55,8 +55,11 @@ def load_key(path: Path, passphrase: str | None) -> Ed25519PrivateKey:
     try:
         key = load_ssh_private_key(data, passphrase.encode() if passphrase else None)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        closed = passphrase and not isinstance(error, UnsupportedAlgorithm)
         raise SignatureError(
-            f"cannot read the private key: {error}",
+            "the passphrase does not open this private key, or the key is damaged"
+            if closed
+            else f"cannot read the private key: {error}",
             where=str(path),
             fix="give an OpenSSH ed25519 key (ssh-keygen -t ed25519) and its passphrase",
         ) from error
