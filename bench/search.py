@@ -9,16 +9,16 @@ grid costs: every plan on the whole slice, three replicas, as one would measure 
 that, in simulated requests, and its pick is judged by the truth:
 
 halving   successive halving as in the product, its first part so short that it fits the budget
-random    as many plans as the budget pays for, drawn, each once on the whole slice
-TPE       the tree-structured Parzen estimator of Optuna, if that is installed, each plan once on the whole slice
-climbing  from a drawn plan to the best of its neighbours in the grid (one step in one direction), while it pays
+random, hill climbing, TPE   see rivals.py; each plan once on the whole slice
 
 A search is repeated with ``--seeds`` seeds. Simulated time stands in for measured time here: a real replay costs what
-its part of the slice lasts, so shares carry over; whether simulated and replayed goodput agree is another figure.
+its part of the slice lasts. ``--replay`` does it for real (replayed.py): a grid that was replayed, searched by the
+product with replays.
 
 Also measured: 200 candidates x 10,000 requests through the product's search, seconds of CPU (goal: 120 s on two cores).
 
-    python bench/search.py [--requests 3000] [--truth 6] [--seeds 20] [--budget 0.1]
+    python bench/search.py [--requests 3000] [--truth 6] [--seeds 12] [--budget 0.1] [--page docs/retune.md]
+    python bench/search.py --replay [--seconds 8] [--out out/search] [--page docs/retune.md]
 """
 
 from __future__ import annotations
@@ -26,14 +26,20 @@ from __future__ import annotations
 import argparse
 import csv
 import gzip
+import sys
 import time
+from collections.abc import Sequence
 from datetime import datetime
-from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 
 import numpy as np
+import replayed
+import rivals
+from marked import stamp, table, told
 from msgspec.structs import replace
+from rig import Rig
+from rivals import Point
 
 from trimtab.domain.plan import BatchPolicy, CompileSpec, Entry, Plan, ServePolicy
 from trimtab.domain.profile import CompileOptions, CompileProfile, Inspection, ShapeTiming
@@ -42,13 +48,15 @@ from trimtab.domain.trace import RunInfo, Trace
 from trimtab.domain.verdict import Move
 from trimtab.domain.workload import Provenance, Workload
 from trimtab.mapping import buckets
-from trimtab.mapping.cost import CostModel, ProfileService
+from trimtab.mapping.cost import CostModel
 from trimtab.mapping.route import Router
+from trimtab.mapping.service import ProfileService
 from trimtab.retuning.halving import Halving, Trial, run
 from trimtab.retuning.search import beginning, jitter, simulate_all
 from trimtab.serving.simulate import simulate
 
-TRACES = Path(__file__).parents[1] / "examples" / "ocr" / "traces"
+ROOT = Path(__file__).parents[1]
+TRACES = ROOT / "examples" / "ocr" / "traces"
 LOW, HIGH, MOST = 16, 1640, 8
 FITS = (0, 2, 4, 8, 12)
 BATCHES = (
@@ -58,11 +66,11 @@ BATCHES = (
     BatchPolicy(kind="size-hold", max_size=8, hold_ms=20.0),
 )
 ORDERS = ("fifo", "shortest")
+AXES = (len(FITS), len(BATCHES), len(ORDERS))
 RATE = 150.0
 SLA = Sla(metric="goodput", bound_ms=40.0)
 ANY = Entry(id="any", kind="dynamic", lo=(LOW,), hi=(HIGH,), batch=(1, MOST))
-GRID = tuple(product(range(len(FITS)), range(len(BATCHES)), range(len(ORDERS))))
-Point = tuple[int, int, int]
+GRID = rivals.points(AXES)
 
 
 def column(name: str, field: str, most: int) -> list[str]:
@@ -114,7 +122,7 @@ def plan_of(point: Point, fits: dict[int, tuple[int, ...]]) -> Plan:
 
 
 class Grid:
-    """All plans, their truth, and a meter: what was simulated, in requests."""
+    """All plans, and a meter: what was simulated, in requests."""
 
     def __init__(self, requests: int) -> None:
         self.load = traffic(requests)
@@ -122,7 +130,7 @@ class Grid:
         fits = {count: buckets.fit(self.load.dims, cost, count, limit=HIGH) if count else () for count in FITS}
         self.plans = {point: plan_of(point, fits) for point in GRID}
         self.costs = {point: self._costs(plan) for point, plan in self.plans.items()}
-        self.spent = 0
+        self.axes, self.spent, self.whole = AXES, 0.0, float(requests)
 
     def _costs(self, plan: Plan) -> CostModel:
         return CostModel.from_profiles([profile(entry) for entry in plan.compile.entries], plan.compile.entries)
@@ -133,41 +141,25 @@ class Grid:
         return float(np.mean(self.run(point, jitter(load, seed, seed), seed).latency <= SLA.bound_ms / 1e3))
 
     def run(self, point: Point, load: Workload, seed: int) -> Trace:
-        plan, costs = self.plans[point], self.costs[point]
-        info = RunInfo(
-            id="bench", plan=plan.id, slice="tune", source="simulated", workload_sha256="", envelope_sha256="",
-            start_state="warm", seed=seed, workers=1, cores=(0,), driver_core=1,
-        )  # fmt: skip
-        return simulate(load, plan, Router(plan.compile), costs, ProfileService(costs, seed), info)
+        return simulation(self.plans[point], load, self.costs[point], seed)
 
 
-def neighbours(point: Point) -> list[Point]:
-    sizes = (len(FITS), len(BATCHES), len(ORDERS))
-    found = []
-    for axis, step in product(range(3), (-1, 1)):
-        moved = list(point)
-        moved[axis] += step
-        if 0 <= moved[axis] < sizes[axis]:
-            found.append((moved[0], moved[1], moved[2]))
-    return found
-
-
-def halving(grid: Grid, budget: int, seed: int) -> Point:
+def halving(grid: Grid, budget: float, seed: int) -> Point:
     """The product's rounds down to one plan; the first part is as long as the budget allows."""
     moves = [Move(kind="no-change" if i == 0 else "grid", sentence="", owner="runtime", plan=grid.plans[point], size=i)
              for i, point in enumerate(GRID)]  # fmt: skip
     whole, first = len(grid.load), 1.0
     while rounds(whole, first, len(moves)) > budget and first > 1 / 64:
         first /= 2
-    told: dict[str, float] = {}
+    heard: dict[str, float] = {}
 
     def evaluate(trial: Trial) -> float:
         point = GRID[trial.move.size]
-        told[trial.move.plan.id] = grid.evaluate(point, trial.share, 1000 * seed + trial.replica)
-        return told[trial.move.plan.id]
+        heard[trial.move.plan.id] = grid.evaluate(point, trial.share, 1000 * seed + trial.replica)
+        return heard[trial.move.plan.id]
 
     best = run(Halving(moves, SLA, keep=1, first=first), evaluate).left[0]
-    return GRID[0] if told[moves[0].plan.id] > told[best.plan.id] else GRID[best.size]
+    return GRID[0] if heard[moves[0].plan.id] > heard[best.plan.id] else GRID[best.size]
 
 
 def rounds(whole: int, first: float, count: int) -> float:
@@ -179,72 +171,30 @@ def rounds(whole: int, first: float, count: int) -> float:
     return total
 
 
-def at_random(grid: Grid, budget: int, seed: int) -> Point:
-    rng, seen = np.random.default_rng(seed), dict[Point, float]()
-    for i in rng.permutation(len(GRID)):
-        if grid.spent + len(grid.load) > budget:
-            break
-        seen[GRID[i]] = grid.evaluate(GRID[i], 1.0, 1000 * seed)
-    return max(seen, key=lambda point: seen[point])
-
-
-def climbing(grid: Grid, budget: int, seed: int) -> Point:
-    rng, seen = np.random.default_rng(seed), dict[Point, float]()
-    here = GRID[int(rng.integers(len(GRID)))]
-    seen[here] = grid.evaluate(here, 1.0, 1000 * seed)
-    while True:
-        for point in neighbours(here):
-            if point not in seen and grid.spent + len(grid.load) <= budget:
-                seen[point] = grid.evaluate(point, 1.0, 1000 * seed)
-        best = max((p for p in (here, *neighbours(here)) if p in seen), key=lambda point: seen[point])
-        if best == here or grid.spent + len(grid.load) > budget:
-            return max(seen, key=lambda point: seen[point])
-        here = best
-
-
-def parzen(grid: Grid, budget: int, seed: int) -> Point:
-    import optuna
-
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    sampler, seen = optuna.samplers.TPESampler(seed=seed, n_startup_trials=4), dict[Point, float]()
-    study = optuna.create_study(direction="maximize", sampler=sampler)
-    tries = 0
-    while grid.spent + len(grid.load) <= budget and tries < 10 * len(GRID):
-        trial, tries = study.ask(), tries + 1
-        point = tuple(
-            trial.suggest_int(name, 0, len(axis) - 1)
-            for name, axis in (("entries", FITS), ("batch", BATCHES), ("order", ORDERS))
-        )
-        if point not in seen:  # a plan that is known costs nothing more
-            seen[point] = grid.evaluate(point, 1.0, 1000 * seed)
-        study.tell(trial, seen[point])
-    return max(seen, key=lambda point: seen[point])
-
-
-def compare(requests: int, replicas: int, seeds: int, share: float) -> None:
+def compare(requests: int, replicas: int, seeds: int, share: float) -> str:
+    """The table of simulated searches."""
     grid = Grid(requests)
     truth = {p: float(np.mean([grid.evaluate(p, 1.0, 900_000 + r) for r in range(replicas)])) for p in GRID}
     order = sorted(GRID, key=lambda point: -truth[point])
     whole = 3 * len(GRID) * requests
-    print(f"{len(GRID)} plans; goodput within {SLA.bound_ms:g} ms: best {truth[order[0]]:.1%} "
-          f"(entries {FITS[order[0][0]]}, batch {order[0][1]}, {ORDERS[order[0][2]]}), "
-          f"median {truth[order[len(order) // 2]]:.1%}, worst {truth[order[-1]]:.1%}")  # fmt: skip
-    print(f"\n| search | of the best goodput, mean | worst of {seeds} | at least 98 % | of the grid's cost |")
-    print("|---|---|---|---|---|")
-    searches = {"halving": halving, "random": at_random, "hill climbing": climbing}
-    if find_spec("optuna"):
-        searches["TPE"] = parzen
-    for name, search in searches.items():
+    facts = (
+        f"{len(GRID)} plans; goodput within {SLA.bound_ms:g} ms: best {truth[order[0]]:.1%}, "
+        f"median {truth[order[len(order) // 2]]:.1%}, worst {truth[order[-1]]:.1%}."
+    )
+    rows = []
+    for name, search in {"halving": halving, **rivals.all_of_them()}.items():
         ratios, spent = [], []
         for seed in range(seeds):
-            grid.spent = 0
-            ratios.append(truth[search(grid, round(share * whole), seed)] / truth[order[0]])
+            grid.spent = 0.0
+            ratios.append(truth[search(grid, share * whole, seed)] / truth[order[0]])
             spent.append(grid.spent / whole)
         met = float(np.mean(np.array(ratios) >= 0.98))
-        print(f"| {name} | {np.mean(ratios):.1%} | {min(ratios):.1%} | {met:.0%} | {np.mean(spent):.1%} |")
+        rows.append((name, f"{np.mean(ratios):.1%}", f"{min(ratios):.1%}", f"{met:.0%}", f"{np.mean(spent):.1%}"))
+    head = ("search", "of the best goodput, mean", f"worst of {seeds}", "at least 98 %", "of the grid's cost")
+    return f"{facts}\n\n{table(head, rows)}"
 
 
-def speed(candidates: int, requests: int) -> None:
+def speed(candidates: int, requests: int) -> str:
     """The product's search on many candidates: fitted entries by number, batch sizes and holds."""
     grid = Grid(requests)
     base, moves = grid.plans[GRID[0]], []
@@ -253,16 +203,11 @@ def speed(candidates: int, requests: int) -> None:
         plan = replace(base, id=f"c{i}", serve=replace(base.serve, batch=policy))
         moves.append(Move(kind="no-change" if i == 0 else "batch", sentence="", owner="runtime", plan=plan, size=i))
     runs: list[int] = []
-    costs = grid.costs[GRID[0]]
 
     def simulated(plan: Plan, replica: int, share: float) -> Trace:
         load = jitter(beginning(grid.load, share), replica, 3)
         runs.append(len(load))
-        info = RunInfo(
-            id="bench", plan=plan.id, slice="tune", source="simulated", workload_sha256="", envelope_sha256="",
-            start_state="warm", seed=replica, workers=1, cores=(0,), driver_core=1,
-        )  # fmt: skip
-        return simulate(load, plan, Router(plan.compile), costs, ProfileService(costs, replica), info)
+        return simulation(plan, load, grid.costs[GRID[0]], replica)
 
     begin = time.process_time()
     for move in moves[:20]:
@@ -273,21 +218,42 @@ def speed(candidates: int, requests: int) -> None:
     rows = simulate_all(moves, simulated, SLA)
     seconds = time.process_time() - begin
     full = sum(not row.dropped and not row.failed for row in rows)
-    print(f"\n{candidates} candidates x {requests} requests, seconds of CPU, one core (goal 120 s on two): "
-          f"each once in full {once:.0f}; the product's search {seconds:.0f}, which halves them to {full} "
-          f"and simulates {sum(runs) / requests:.0f} whole slices")  # fmt: skip
+    return (
+        f"{candidates} candidates x {requests} requests, seconds of CPU, one core (goal 120 s on two): "
+        f"each once in full {once:.0f}; the product's search {seconds:.0f}, which halves them to {full} "
+        f"and simulates {sum(runs) / requests:.0f} whole slices."
+    )
 
 
-def main() -> None:
+def simulation(plan: Plan, load: Workload, costs: CostModel, seed: int) -> Trace:
+    """One run under the virtual clock."""
+    info = RunInfo(
+        id="bench", plan=plan.id, slice="tune", source="simulated", workload_sha256="", envelope_sha256="",
+        start_state="warm", seed=seed, workers=1, cores=(0,), driver_core=1,
+    )  # fmt: skip
+    service = ProfileService(costs, seed)
+    return simulate(load, plan, Router(plan.compile), costs, service, info, handling=service.handling)
+
+
+def main(argv: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--requests", type=int, default=3000)
     parser.add_argument("--truth", type=int, default=6)
-    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--seeds", type=int, default=12)
     parser.add_argument("--budget", type=float, default=0.1)
-    given = parser.parse_args()
-    compare(given.requests, given.truth, given.seeds, given.budget)
-    speed(200, 10_000)
+    parser.add_argument("--replay", action="store_true", help="search a grid that is really replayed")
+    parser.add_argument("--seconds", type=float, default=8.0, help="traffic of each replay")
+    parser.add_argument("--out", type=Path, default=ROOT / "out" / "search", help="where replays are kept")
+    parser.add_argument("--page", type=Path, help="write the tables into this page's section")
+    given = parser.parse_args(argv)
+    command = f"python bench/search.py {' '.join(argv)}".strip()
+    if given.replay:
+        found = replayed.tables(Rig(replayed.STUDY, given.out), given.seconds)
+        told(f"{found}\n\n{stamp(command)}", "search-replayed", given.page)
+        return
+    found = compare(given.requests, given.truth, given.seeds, given.budget)
+    told(f"{found}\n\n{speed(200, 10_000)}\n\n{stamp(command)}", "search", given.page)
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import msgspec
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trimtab.domain.events import Dispatch
 from trimtab.domain.plan import Entry
-from trimtab.domain.profile import CompileOptions, CompileProfile, FirstRun, Inspection, ShapeTiming
+from trimtab.domain.profile import CompileOptions, CompileProfile, FirstRun, Inspection, ServedRun, ShapeTiming
 from trimtab.errors import DataError
-from trimtab.mapping.cost import CostModel, ProfileService, unit_draws
+from trimtab.mapping.cost import Again, CostModel, First
 
 Grid = dict[tuple[int, ...], tuple[int, ...]]
 
@@ -111,7 +109,7 @@ def test_the_excess_of_a_first_run_is_that_of_the_nearest_point() -> None:
     assert costs.expected("d", (1, 40), True) == 0  # no promise is no promise
 
 
-def test_new_shapes_that_were_run_say_what_a_first_run_costs() -> None:
+def test_new_shapes_that_were_rehearsed_say_what_a_first_run_is_expected_to_cost() -> None:
     met = tuple(FirstRun(executed=(1, at), ns=ns) for at, ns in ((150, 9950), (300, 3950), (200, 1900), (250, 3475)))
     known = msgspec.structs.replace(profile(LINE, first={(1, 100): 9100}), first_runs=met)
     costs = CostModel.from_profiles([known], [dynamic((50,), (500,))])
@@ -119,9 +117,16 @@ def test_new_shapes_that_were_run_say_what_a_first_run_costs() -> None:
     assert costs.first_excesses("d", (1, 200)) == (0,)  # faster than a warm one: costs nothing more
     assert costs.first_excesses("d", (1, 100)) == (0, 600)  # not among them: like the later half
     assert (costs.warm("d", (1, 100)), costs.expected("d", (1, 100), True)) == (1100, 1400)
-    drawn = {ProfileService(costs, seed).draw(sent((1, 350), (3,), first_seen=True))[0] for seed in range(64)}
-    warm = {ProfileService(costs, seed).draw(sent((1, 350), (3,)))[0] for seed in range(64)}
-    assert drawn == warm | {wall + 600 for wall in warm}
+
+
+def test_a_rehearsal_is_kept_as_what_runs_took_beyond_their_fitted_value() -> None:
+    again = ServedRun(executed=(1, 150), ns=1700, idle_ns=9, dispatch_ns=4, completion_ns=5)
+    met = FirstRun(executed=(1, 200), ns=1900)
+    known = msgspec.structs.replace(profile(LINE), first_runs=(met,), served=(again,))
+    rehearsed = CostModel.from_profiles([known]).rehearsed("d")
+    assert rehearsed.firsts == (First((1, 200), -100),)
+    assert rehearsed.again == (Again((1, 150), 150, 9, (4, 5)),)
+    assert CostModel.from_profiles([known]).rehearsed("unknown") == ((), ())
 
 
 def test_ratios_are_raw_over_fitted() -> None:
@@ -170,42 +175,3 @@ def test_between_two_points_the_value_is_monotone(points: dict[int, int], data: 
     i = data.draw(st.integers(0, len(widths) - 2))
     values = [costs.warm("d", (1, w)) for w in range(widths[i], widths[i + 1] + 1)]
     assert values in (sorted(values), sorted(values, reverse=True))
-
-
-def sent(executed: tuple[int, ...], members: tuple[int, ...], first_seen: bool = False) -> Dispatch:
-    return Dispatch(0, 7, 0, "d", "dynamic", members, executed, first_seen, False, False, 0, 0)
-
-
-def test_a_draw_is_one_of_the_measured_ratios() -> None:
-    service = ProfileService(CostModel.from_profiles([profile(LINE, first={(1, 100): 9100})]), seed=1)
-    walls = [service.draw(sent((1, 100), (i,)))[0] for i in range(300)]
-    assert set(walls) == {1000, 1100, 1200}
-    assert min(walls.count(w) for w in (1000, 1100, 1200)) > 70
-    assert service.draw(sent((1, 100), (5,), first_seen=True))[0] == walls[5] + 8000
-    wall, report = service.draw(sent((1, 100), (5,)))
-    assert (report.on_cpu_ns, report.runqueue_ns, report.minor_faults) == (wall, 0, -1)
-
-
-def test_a_draw_depends_on_the_seed_and_the_oldest_member_alone() -> None:
-    costs = CostModel.from_profiles([profile({(1, 9): tuple(range(1, 1001)), (2, 9): tuple(range(1, 1001))})])
-    forward = [ProfileService(costs, 1).draw(sent((1, 9), (i,)))[0] for i in (3, 9000, 12)]
-    one = ProfileService(costs, 1)
-    backward = [one.draw(sent((2, 9), (i + 5, i)))[0] for i in (12, 9000, 3)]
-    assert forward == backward[::-1]
-    assert forward != [ProfileService(costs, 2).draw(sent((1, 9), (i,)))[0] for i in (3, 9000, 12)]
-
-
-def test_a_time_that_nothing_supports_is_an_error_not_a_guess() -> None:
-    service = ProfileService(CostModel.from_profiles([profile(LINE)]), seed=1)
-    with pytest.raises(DataError, match=r"how long entry 'd' takes at \(2, 100\)"):
-        service.draw(sent((2, 100), (0, 1)))
-
-
-def test_unit_draws_are_uniform_and_do_not_depend_on_how_many_are_asked_for() -> None:
-    few, many = unit_draws(7, 10), unit_draws(7, 20_000)
-    assert few.tolist() == many[:10].tolist()
-    counts = np.bincount((many * 20).astype(int), minlength=20)
-    chi2 = float(((counts - 1000) ** 2 / 1000).sum())  # 19 degrees of freedom: above 43.8 once in a thousand seeds
-    assert chi2 < 43.8
-    assert abs(np.corrcoef(many[:-1], many[1:])[0, 1]) < 4 / np.sqrt(20_000)
-    assert 0 <= many.min() <= many.max() < 1

@@ -13,11 +13,11 @@ from runtime_kit import ANY, BUCKET, CORES, MODEL, Ramp, load, plan_of, request_
 
 from trimtab.backends import factory
 from trimtab.domain.events import ERROR_KINDS, BatchReport
-from trimtab.domain.profile import CompileOptions, CompileProfile, MemoryPoint
+from trimtab.domain.profile import CompileOptions, CompileProfile, MemoryPoint, ServedRun
 from trimtab.runtime import starved, wire
 from trimtab.runtime.cgroup import machine_oom_kills
 from trimtab.runtime.counters import Counters
-from trimtab.runtime.grid import GridPoint, grid, newcomers
+from trimtab.runtime.grid import GridPoint, grid, rehearsal
 from trimtab.runtime.profile import profile_plan
 from trimtab.runtime.replay import replay
 from trimtab.runtime.solo import LostError, solo
@@ -35,41 +35,57 @@ def ran(peak: int, held: int, ns: int = 7) -> wire.Ran:
 
 
 def timed(*shapes: tuple[int, int]) -> Timed:
-    return Timed(COMPILED, tuple(GridPoint(shape, ()) for shape in shapes))
+    return Timed(COMPILED, tuple(GridPoint(shape, ()) for shape in shapes), dynamic=True)
 
 
 def test_peak_and_scratch_of_an_entry() -> None:
     entry = timed((1, 3), (1, 9))
     entry.first(0, ran(180 * MIB, 145 * MIB), 140 * MIB)
-    entry.warm(0, ran(165 * MIB, 145 * MIB), 145 * MIB)
+    entry.warm(0, ran(165 * MIB, 145 * MIB), 145 * MIB, sent=6, known=19)
     assert (entry.memory_bytes, entry.peak_bytes, entry.scratch_bytes) == (40 * MIB, 180 * MIB, 40 * MIB)
     assert [(t.first_ns, t.wall_ns, t.cpu_ns) for t in entry.timings] == [(7, (7,), (3,)), (0, (), ())]
+    assert [(t.dispatch_ns, t.completion_ns) for t in entry.timings] == [((4,), (2,)), ((), ())]
     assert entry.growth == ()
 
 
-def test_growth_begins_with_the_grid_and_counts_each_new_shape() -> None:
+def served(entry: Timed, shape: tuple[int, int], after: int, before: int) -> None:
+    """A request of the rehearsal: 2 ns on the way, 7 ns of run, 3 ns until the answer is there."""
+    entry.served(shape, ran(-1 if after < 0 else 0, after), before, sent=8, known=20, idle=50)
+
+
+def test_growth_counts_each_new_shape_and_none_again() -> None:
     entry = timed((1, 3), (1, 9))
-    entry.met((1, 4), ran(0, 147 * MIB), 145 * MIB)
-    entry.met((1, 5), ran(0, 148 * MIB), 147 * MIB)
-    assert [(p.shapes, p.resident_bytes // MIB) for p in entry.growth] == [(2, 145), (3, 147), (4, 148)]
-    assert [run.executed for run in entry.first_runs] == [(1, 4), (1, 5)]
+    served(entry, (1, 4), 147 * MIB, 145 * MIB)
+    served(entry, (1, 9), 148 * MIB, 147 * MIB)
+    served(entry, (1, 4), 148 * MIB, 148 * MIB)
+    assert [(p.shapes, p.resident_bytes // MIB) for p in entry.growth] == [(0, 145), (1, 147), (2, 148)]
+    assert [run.executed for run in entry.first_runs] == [(1, 4), (1, 9)]
+    assert [entry.has_run(at) for at in (0, 1)] == [False, True]
+    assert [t.first_ns for t in entry.timings] == [0, 7]
+
+
+def test_what_comes_again_is_kept_with_what_surrounds_it() -> None:
+    entry = timed((1, 3))
+    for _ in range(2):
+        served(entry, (1, 4), 0, 0)
+    assert entry.again == [ServedRun(executed=(1, 4), ns=7, idle_ns=50, dispatch_ns=2, completion_ns=3)]
 
 
 def test_a_long_curve_is_thinned_and_keeps_its_ends() -> None:
     entry = timed((1, 1))
     for at in range(200):
-        entry.met((1, 2 + at), ran(0, (at + 1) * MIB), at * MIB)
+        served(entry, (1, 2 + at), (at + 1) * MIB, at * MIB)
     curve = entry.growth
     assert len(curve) == GROWTH_POINTS
     assert (curve[0], curve[-1]) == (
-        MemoryPoint(shapes=1, resident_bytes=0),
-        MemoryPoint(shapes=201, resident_bytes=200 * MIB),
+        MemoryPoint(shapes=0, resident_bytes=0),
+        MemoryPoint(shapes=200, resident_bytes=200 * MIB),
     )
 
 
 def test_memory_that_cannot_be_read_is_never() -> None:
     entry = timed((1, 3))
-    entry.met((1, 4), ran(-1, -1), -1)
+    served(entry, (1, 4), -1, -1)
     assert (entry.peak_bytes, entry.scratch_bytes, entry.growth) == (150 * MIB, -1, ())
 
 
@@ -87,11 +103,11 @@ def test_a_profile_carries_scratch_and_growth_of_dynamic_entries_only() -> None:
     traffic = load(range(8), [3, 8, 9, 10, 20, 40, 40, 60])
     plan = plan_of(BUCKET, ANY)
     points = grid(traffic, plan, 2)
-    new = newcomers(traffic, plan, points, 5)
-    found = profile_plan(plan, MODEL, factory("null"), Ramp(), points, 3, CORE, newcomers=new)
+    due = rehearsal(traffic, plan)
+    found = profile_plan(plan, MODEL, factory("null"), Ramp(), points, 3, CORE, rehearsal=due)
     bucket, dynamic = (result for result in found if isinstance(result, CompileProfile))
     assert bucket.growth == ()
-    assert [point.shapes for point in dynamic.growth] == [2, 3, 4, 5]
+    assert [point.shapes for point in dynamic.growth] == [0, 1, 2, 3, 4, 5]
     assert all(MIB < point.resident_bytes <= dynamic.peak_bytes for point in dynamic.growth)
     assert dynamic.scratch_bytes >= 0
 

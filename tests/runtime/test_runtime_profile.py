@@ -12,8 +12,8 @@ from trimtab.backends import factory
 from trimtab.domain.plan import Plan
 from trimtab.domain.profile import CompileFailure, CompileProfile
 from trimtab.domain.workload import Workload
-from trimtab.runtime.grid import batch_sizes, grid, newcomers
-from trimtab.runtime.profile import Patience, _Profiler, profile_plan
+from trimtab.runtime.grid import batch_sizes, grid, rehearsal
+from trimtab.runtime.profile import LONGEST_REST, Patience, _Profiler, profile_plan
 from trimtab.runtime.quality import answers, sample_members
 
 CORE = CORES[-1]
@@ -51,25 +51,20 @@ def test_points_carry_the_largest_requests_that_fit() -> None:
     assert found["any"][4].members == ((4, (20,)), (4, (20,)))
 
 
-def test_newcomers_are_new_shapes_of_dynamic_entries_in_order_of_arrival() -> None:
-    plan = plan_of(BUCKET, ANY)
-    known = grid(TRAFFIC, plan, 2)
-    assert [point.executed for point in known["any"]] == [(1, 9), (1, 60)]
-    met = newcomers(TRAFFIC, plan, known, 5)
-    assert {entry: [point.executed for point in points] for entry, points in met.items()} == {
-        "bucket": [],
-        "any": [(1, 10), (1, 20), (1, 40)],
+def test_a_rehearsal_is_the_beginning_of_traffic_each_request_alone_when_it_is_due() -> None:
+    found = rehearsal(TRAFFIC, plan_of(BUCKET, ANY), 4, 2)
+    assert {entry: [(p.executed, p.members, p.due // 10**6) for p in points] for entry, points in found.items()} == {
+        "bucket": [((1, 8), ((0, (3,)),), 0), ((1, 8), ((1, (8,)),), 1)],  # the second is another's dims, padded
+        "any": [((1, 9), ((2, (9,)),), 2), ((1, 10), ((3, (10,)),), 3), ((1, 20), ((4, (20,)),), 4)],
     }
-    assert [point.members for point in met["any"]] == [((3, (10,)),), ((4, (20,)),), ((5, (40,)),)]
-    assert len(newcomers(TRAFFIC, plan, known, 2)["any"]) == 2
 
 
 def profiled(
     plan: Plan, repeats: int = 3, patience: Patience | None = None
 ) -> dict[str, CompileProfile | CompileFailure]:
     found = grid(TRAFFIC, plan, 4)
-    met = newcomers(TRAFFIC, plan, found, 2)
-    results = profile_plan(plan, MODEL, factory("null"), Ramp(), found, repeats, CORE, newcomers=met, patience=patience)
+    due = rehearsal(TRAFFIC, plan, 4, 1)
+    results = profile_plan(plan, MODEL, factory("null"), Ramp(), found, repeats, CORE, rehearsal=due, patience=patience)
     return {result.entry: result for result in results}
 
 
@@ -78,13 +73,30 @@ def test_a_profile_keeps_every_sample_and_the_first_run_apart() -> None:
     assert isinstance(profile, CompileProfile)
     assert [t.executed for t in profile.timings] == [(1, 3), (1, 9), (1, 40), (1, 60)]
     for timing in profile.timings:
-        assert len(timing.wall_ns) == len(timing.cpu_ns) == 3
+        lengths = {len(each) for each in (timing.wall_ns, timing.cpu_ns, timing.dispatch_ns, timing.completion_ns)}
+        assert lengths == {3}
         assert min(timing.wall_ns) >= 200_000 + 10_000 * timing.executed[1]
+        assert min(*timing.dispatch_ns, *timing.completion_ns) > 0
         assert timing.first_ns >= 5_000_000
     assert profile.compile_ns > 0
     assert profile.peak_bytes > 2**20
     assert profile.inspection.operators[0].kind == "Null"
     assert profile.versions["numpy"] == np.__version__
+
+
+def test_a_rehearsal_keeps_first_runs_and_what_comes_again_in_order_with_the_rest_before() -> None:
+    plan, traffic = plan_of(BUCKET, ANY, base_us=200, first_us=5000), load([0, 1, 2, 3, 5000], [9, 3, 20, 9, 8])
+    found = profile_plan(
+        plan, MODEL, factory("null"), Ramp(), grid(traffic, plan, 2), 3, CORE, rehearsal=rehearsal(traffic, plan)
+    )
+    bucket, dynamic = (result for result in found if isinstance(result, CompileProfile))
+    assert [(run.executed, run.ns >= 5_000_000) for run in dynamic.first_runs] == [((1, 9), True), ((1, 20), True)]
+    assert ([run.executed for run in dynamic.served], bucket.first_runs) == ([(1, 9)], ())
+    assert [run.executed for run in bucket.served] == [(1, 8)]
+    busy, rested = dynamic.served[0], bucket.served[0]
+    assert rested.idle_ns >= LONGEST_REST  # due much later than the one before was done
+    assert min(busy.ns, busy.dispatch_ns, busy.completion_ns) > 0
+    assert bucket.timings[0].first_ns >= 5_000_000  # taken in the rehearsal
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from trimtab.domain.workload import Provenance, Workload
 from trimtab.mapping.cost import CostModel
 from trimtab.mapping.route import Router
 from trimtab.serving.machine import Machine
-from trimtab.serving.simulate import Startup, simulate
+from trimtab.serving.simulate import Handling, Startup, simulate
 
 NO_PROMISE = CostModel({})
 
@@ -110,6 +110,7 @@ def run(
     startup: Startup | None = None,
     injected: Sequence[Event] = (),
     predictor: CostModel = NO_PROMISE,
+    handling: Handling | None = None,
 ) -> Trace:
     """Simulate with the invariants checked after each event."""
     router = Router(plan.compile)
@@ -124,4 +125,5 @@ def run(
         startup=startup,
         injected=injected,
         machine=Checked(plan, router, predictor, cores),
+        handling=handling,
     )

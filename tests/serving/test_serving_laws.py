@@ -15,8 +15,9 @@ from trimtab.domain.events import EntryFailed, Event, Occupied, Released, Worker
 from trimtab.domain.plan import Entry, Plan
 from trimtab.domain.trace import Trace
 from trimtab.domain.workload import Workload
-from trimtab.mapping.cost import CostModel, unit_draws
+from trimtab.mapping.cost import CostModel
 from trimtab.mapping.route import Router
+from trimtab.mapping.service import unit_draws
 from trimtab.serving.place import PLACE
 from trimtab.serving.rules import Rules
 from trimtab.serving.simulate import Startup, simulate

@@ -65,7 +65,7 @@ def test_a_fresh_worker_prepares_every_entry_and_then_takes_traffic() -> None:
     ]
     assert feed(machine, EntryReady(2, 0, "any", ((1, 300),))) == []  # still compiling the other one
     assert feed(machine, EntryReady(3, 0, "small", ((1, 100),))) == [
-        Dispatch(3, 0, 0, "any", "dynamic", (0,), (1, 150), True, True, False, 0, 0, 0)
+        Dispatch(3, 0, 0, "any", "dynamic", (0,), (1, 150), True, True, False, 0, 0, 0, 0)
     ]
     assert feed(machine, done(9, 0, 0)) == [Finish(4, 0, "none")]
     assert machine.unfinished == 0
@@ -90,10 +90,10 @@ def test_a_batch_forms_late_from_one_entry_only() -> None:
     for request, width in enumerate([90, 300, 80, 310, 320, 330, 70], start=1):
         feed(machine, arrive(request, request, width))
     assert feed(machine, done(20, 0, 0))[1:] == [
-        Dispatch(11, 1, 0, "small", "padded", (1, 3, 7), (3, 100), True, True, False, 0, 0, 1)
+        Dispatch(11, 1, 0, "small", "padded", (1, 3, 7), (3, 100), True, True, False, 0, 0, 1, 0)
     ]
     assert feed(machine, done(30, 0, 1))[3:] == [
-        Dispatch(12, 2, 0, "any", "dynamic", (2, 4, 5), (3, 320), True, True, False, 0, 0, 2)
+        Dispatch(12, 2, 0, "any", "dynamic", (2, 4, 5), (3, 320), True, True, False, 0, 0, 2, 0)
     ]
     assert brief(feed(machine, done(40, 0, 2))[3:]) == [("sent", 0, "any", (6,))]
 
@@ -175,7 +175,7 @@ def test_a_mixed_batch_bears_the_worst_route_of_its_members() -> None:
     machine = machine_of(plan_of(ANY, size=2, hold_ns=0, fallback="any"))
     feed(machine, arrive(0, 0), arrive(1, 1, 100), arrive(2, 2, 500))
     assert feed(machine, done(3, 0, 0))[1:] == [
-        Dispatch(5, 1, 0, "any", "fallback", (1, 2), (2, 500), True, True, True, 0, 0, 1)
+        Dispatch(5, 1, 0, "any", "fallback", (1, 2), (2, 500), True, True, True, 0, 0, 1, 0)
     ]
 
 
@@ -281,3 +281,11 @@ def test_check_sees_a_broken_state(harm: object, sentence: str) -> None:
     harm(machine)  # type: ignore[operator]
     with pytest.raises(RunError, match=sentence):
         machine.check()
+
+
+def test_a_dispatch_says_how_long_its_worker_was_free() -> None:
+    machine = machine_of(plan_of(ANY))
+    feed(machine, arrive(0, 0), done(9, 0, 0))
+    rested = feed(machine, arrive(30, 1))
+    busy = feed(machine, arrive(31, 2), done(40, 0, 1))
+    assert [command.idle for command in (*rested, *busy) if isinstance(command, Dispatch)] == [21, 0]

@@ -11,8 +11,9 @@ from trimtab.domain.events import Dispatch, EntryFailed, Occupied, Released, Wor
 from trimtab.domain.profile import CompileOptions, CompileProfile, Inspection, ShapeTiming
 from trimtab.domain.trace import Table
 from trimtab.errors import StudyError
-from trimtab.mapping.cost import CostModel, ProfileService
+from trimtab.mapping.cost import CostModel
 from trimtab.mapping.route import Router
+from trimtab.mapping.service import ProfileService
 from trimtab.serving.simulate import Startup, simulate
 
 
@@ -184,6 +185,12 @@ def test_promises_come_from_the_profile_and_draws_from_its_ratios() -> None:
         (4000, 4700, 24_700),
     ]
     assert rows(trace.requests, "predicted_at_compile", "predicted_at_dispatch")[0] == (1500, 2200)
+
+
+def test_handling_keeps_the_worker_busy() -> None:
+    """2 ns until a batch starts, 3 ns until its end is known: the next one waits for all of it."""
+    trace = run(load([0, 1]), plan_of(), always(5), handling=lambda batch: (2, 3))
+    assert rows(trace.requests, "dispatched", "started", "ended", "done") == [(0, 2, 7, 10), (10, 12, 17, 20)]
 
 
 def test_nothing_to_do_is_a_complete_run() -> None:

@@ -68,13 +68,17 @@ class ShapeTiming(Noun, frozen=True, kw_only=True):
     """Raw service times of one entry at one executed shape.
 
     ``first_ns`` is the very first run of the shape in its process (wall); ``wall_ns`` and ``cpu_ns`` are the warm
-    repeats that followed, interleaved with other shapes and entries, in the order taken.
+    repeats that followed, interleaved with other shapes and entries, in the order taken. ``dispatch_ns`` and
+    ``completion_ns`` of each repeat: from the driver's order to its start, and from its end to the driver's knowing.
+    They keep the worker as busy as the run does. Empty where they were not taken.
     """
 
     executed: Executed
     first_ns: Ns
     wall_ns: tuple[Ns, ...]
     cpu_ns: tuple[Ns, ...]
+    dispatch_ns: tuple[Ns, ...] = ()
+    completion_ns: tuple[Ns, ...] = ()
 
 
 class CompileEvent(Noun, frozen=True, kw_only=True):
@@ -90,10 +94,24 @@ class CompileEvent(Noun, frozen=True, kw_only=True):
 
 
 class FirstRun(Noun, frozen=True, kw_only=True):
-    """The first run of a shape that traffic has and the grid has not, wall ns, in order of arrival."""
+    """The first run of a shape, wall ns, as traffic brings it to a fresh process."""
 
     executed: Executed
     ns: Ns
+
+
+class ServedRun(Noun, frozen=True, kw_only=True):
+    """A run of a request of traffic, alone, in order of arrival, at dims that its entry has run before.
+
+    ``ns`` wall; ``idle_ns``: how long the worker had been free before the order; ``dispatch_ns`` and ``completion_ns`` as in
+    :class:`ShapeTiming`.
+    """
+
+    executed: Executed
+    ns: Ns
+    idle_ns: Ns
+    dispatch_ns: Ns
+    completion_ns: Ns
 
 
 class MemoryPoint(Noun, frozen=True, kw_only=True):
@@ -106,10 +124,10 @@ class MemoryPoint(Noun, frozen=True, kw_only=True):
 class CompileProfile(Noun, frozen=True, kw_only=True):
     """All that is known about one compiled entry before it serves traffic.
 
-    ``first_runs``: what new shapes cost a process that has already seen many others, as they come in traffic; only
-    dynamic entries meet new shapes. ``peak_bytes``: the most that the process held while the entry was compiled or ran.
+    ``first_runs``: what new shapes cost, one after the other as they come in traffic; only dynamic entries meet new
+    shapes. ``served``: what came again between them. ``peak_bytes``: the most that the process held while the entry was compiled or ran.
     ``scratch_bytes``: the most that one run took above what was held before it (NEVER: not readable). ``growth``:
-    memory over the number of shapes that a dynamic entry has run, those of its grid first, then its ``first_runs``.
+    memory over the number of shapes that a dynamic entry has run, those of its ``first_runs``.
     """
 
     plan: str
@@ -123,6 +141,7 @@ class CompileProfile(Noun, frozen=True, kw_only=True):
     inspection: Inspection
     timings: tuple[ShapeTiming, ...]
     first_runs: tuple[FirstRun, ...] = ()
+    served: tuple[ServedRun, ...] = ()
     scratch_bytes: int = -1
     growth: tuple[MemoryPoint, ...] = ()
 

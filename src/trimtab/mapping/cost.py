@@ -1,4 +1,4 @@
-"""From a compile profile to service times: what a batch is promised to take, and what a simulated one takes.
+"""From a compile profile to service times: what a batch is promised to take. What simulated ones take: ``service``.
 
 Theory
   Points     Each measured executed shape D = (n, *dims) gives one fitted value, the median of its raw warm wall times:
@@ -13,17 +13,12 @@ Theory
              the entry was compiled for, and its ``support`` is still "none"; outside that range nothing is promised,
              0. Where the entry itself is not known, only the measured box is promised.
   Static     A static or bucket entry runs at its own dims only; any other executed dims promise nothing.
-  First run  What a new shape costs beyond its fitted value, never below 0. Where the profile ran new shapes of traffic
-             once each, in order of arrival, a shape among them costs what it cost there; another one costs a draw from
-             the later half of them (expected: its mean), for neighbouring shapes share kernels and a process that has
-             seen many pays less than a fresh one. Without such runs: the first run at the measured point nearest by the
-             sum over axes of abs(log(ratio)), for sizes matter by their proportion.
-  Scatter    A simulated time is the fitted value times a ratio raw/fitted drawn from the nearest measured point. The
-             draw is a hash of (seed, oldest member), so that the same requests meet the same luck whatever the plan or
-             the order of calls: plans are compared on common random numbers.
+  First run  What a new shape is expected to cost beyond its fitted value, never below 0: its own first run in the
+             profile's rehearsal of traffic, else the mean of the later half of those, for neighbouring shapes share
+             kernels and a process that has seen many pays less than a fresh one. Without a rehearsal: the first run at
+             the measured point nearest by the sum over axes of abs(log(ratio)), for sizes matter by their proportion.
 Limits
-  Times are assumed independent from batch to batch; a machine's slow spells are not (see the pace). The first-run
-  excess is one sample per shape. Wall time is used: profile on a quiet core.
+  The first-run excess is one sample per shape. Wall time is used: profile on a quiet core.
 """
 
 from __future__ import annotations
@@ -31,13 +26,12 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable
 from math import log
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from trimtab.domain.events import BatchReport, Dispatch
 from trimtab.domain.noun import EntryId, Executed, Ns
 from trimtab.domain.plan import Entry
 from trimtab.domain.profile import CompileProfile
@@ -46,12 +40,17 @@ from trimtab.errors import DataError
 Support = Literal["measured", "interpolated", "none"]
 
 
+Exchange: TypeAlias = tuple[Ns, Ns]
+"""What keeps a worker busy beside its run, ns: from the order to its start, and from its end to the answer."""
+
+
 class _Point(msgspec.Struct, frozen=True):
-    """One measured shape: fitted warm ns, first-run excess ns, raw warm / fitted."""
+    """One measured shape: fitted warm ns, first-run excess ns, raw warm / fitted, what surrounded those runs."""
 
     fitted: float
     excess: Ns
     ratios: NDArray[np.float64]
+    exchanges: tuple[Exchange, ...]
 
 
 class _Axis(msgspec.Struct, frozen=True):
@@ -64,11 +63,35 @@ class _Axis(msgspec.Struct, frozen=True):
 _Node: TypeAlias = "_Axis | float"
 
 
+class First(NamedTuple):
+    """A first run of the rehearsal: its dims, and what it took beyond their fitted value, ns (below 0: less)."""
+
+    executed: Executed
+    excess: Ns
+
+
+class Again(NamedTuple):
+    """A later run of the rehearsal: the same, how long the worker had been free, and what surrounded it."""
+
+    executed: Executed
+    excess: Ns
+    idle: Ns
+    exchange: Exchange
+
+
+class Rehearsed(NamedTuple):
+    """The runs of an entry in service, each kind in order of arrival; empty where the profile did not rehearse."""
+
+    firsts: tuple[First, ...] = ()
+    again: tuple[Again, ...] = ()
+
+
 class _Surface(msgspec.Struct, frozen=True):
     points: dict[Executed, _Point]
     tree: _Node
     cover: Entry | None
     excesses: dict[Executed, Ns] = {}
+    rehearsed: Rehearsed = Rehearsed()
 
 
 class _Fit(msgspec.Struct, frozen=True):
@@ -135,6 +158,16 @@ class CostModel:
         near = self._fit(entry, executed).near
         return near.ratios if near is not None else np.empty(0)
 
+    def exchanges(self, entry: EntryId, executed: Executed) -> tuple[Exchange, ...]:
+        """What surrounded the runs behind :meth:`ratios`, in their order; empty where the profile did not take it."""
+        near = self._fit(entry, executed).near
+        return near.exchanges if near is not None else ()
+
+    def rehearsed(self, entry: EntryId) -> Rehearsed:
+        """What the entry's runs took in service."""
+        surface = self._surfaces.get(entry)
+        return Rehearsed() if surface is None else surface.rehearsed
+
     def first_excess(self, entry: EntryId, executed: Executed) -> Ns:
         """What a first run is expected to cost beyond a warm one, ns."""
         return self._fit(entry, executed).excess
@@ -152,72 +185,25 @@ class CostModel:
         return fit
 
 
-class ProfileService:
-    """Simulated service times drawn from a profile; a :class:`~trimtab.domain.ports.Service`."""
-
-    def __init__(self, costs: CostModel, seed: int) -> None:
-        self._costs = costs
-        self._seed = seed
-        self._units: list[float] = []
-        self._first_units: list[float] = []
-        self._known: dict[tuple[EntryId, Executed], tuple[tuple[Ns, ...], tuple[Ns, ...]]] = {}
-
-    def draw(self, batch: Dispatch) -> tuple[Ns, BatchReport]:
-        """Wall time of ``batch``, ns; all of it on the core, none of it in the run queue."""
-        key = (batch.entry, batch.executed)
-        walls, excesses = self._known.get(key) or self._learn(*key)
-        members = batch.members
-        oldest = members[0] if len(members) == 1 else min(members)
-        units = self._units
-        if oldest >= len(units):
-            count = max(4096, 2 * (oldest + 1))
-            units = self._units = unit_draws(self._seed, count).tolist()
-            self._first_units = unit_draws(~self._seed, count).tolist()
-        wall = walls[int(units[oldest] * len(walls))]
-        if batch.first_seen:
-            wall += excesses[int(self._first_units[oldest] * len(excesses))]
-        return wall, BatchReport(wall, 0)
-
-    def _learn(self, entry: EntryId, executed: Executed) -> tuple[tuple[Ns, ...], tuple[Ns, ...]]:
-        fitted = self._costs.estimate(entry, executed)
-        if not fitted:
-            raise DataError(
-                f"the profile cannot say how long entry {entry!r} takes at {executed}",
-                where="compile profile",
-                fix="profile this entry at this batch size and on both sides of these dims",
-            )
-        walls = tuple(max(1, round(fitted * ratio)) for ratio in self._costs.ratios(entry, executed).tolist())
-        known = self._known[entry, executed] = (walls, self._costs.first_excesses(entry, executed))
-        return known
-
-
-def unit_draws(seed: int, count: int) -> NDArray[np.float64]:
-    """float64[count] in [0, 1): draw i depends on (seed, i) alone.
-
-    SplitMix64 as a counter-based generator: its finaliser over a Weyl sequence that starts at the hashed seed
-    (G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
-    """
-    start = _mix(np.array([seed & 0xFFFF_FFFF_FFFF_FFFF], dtype=np.uint64))
-    steps = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E37_79B9_7F4A_7C15)
-    high: NDArray[np.uint64] = _mix(start + steps) >> np.uint64(11)
-    return high.astype(np.float64) * 2.0**-53
-
-
-def _mix(value: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58_476D_1CE4_E5B9)
-    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D0_49BB_1331_11EB)
-    return value ^ (value >> np.uint64(31))
-
-
 def _surface(profile: CompileProfile, points: dict[Executed, _Point], cover: Entry | None) -> _Surface:
     bare = _Surface(points, _tree(points), cover)
-    excesses = {run.executed: max(0, run.ns - _fit(bare, run.executed).estimate) for run in profile.first_runs}
-    return msgspec.structs.replace(bare, excesses=excesses)
+
+    def beyond(executed: Executed, ns: Ns) -> Ns:
+        return ns - _fit(bare, executed).estimate
+
+    firsts = tuple(First(run.executed, beyond(run.executed, run.ns)) for run in profile.first_runs)
+    again = tuple(
+        Again(run.executed, beyond(run.executed, run.ns), run.idle_ns, (run.dispatch_ns, run.completion_ns))
+        for run in profile.served
+    )
+    excesses = {first.executed: max(0, first.excess) for first in firsts}
+    return msgspec.structs.replace(bare, excesses=excesses, rehearsed=Rehearsed(firsts, again))
 
 
 def _points(profile: CompileProfile) -> dict[Executed, _Point]:
     walls: dict[Executed, list[Ns]] = {}
     firsts: dict[Executed, Ns] = {}
+    exchanges: dict[Executed, list[Exchange]] = {}
     for timing in profile.timings:
         if not timing.wall_ns or min(timing.wall_ns) <= 0:
             raise DataError(
@@ -227,19 +213,22 @@ def _points(profile: CompileProfile) -> dict[Executed, _Point]:
             )
         walls.setdefault(timing.executed, []).extend(timing.wall_ns)
         firsts.setdefault(timing.executed, timing.first_ns)
+        around = zip(timing.dispatch_ns, timing.completion_ns, strict=True)
+        exchanges.setdefault(timing.executed, []).extend(around)
     if len({len(executed) for executed in walls}) > 1:
         raise DataError(
             "profiled shapes have different numbers of dims",
             where=f"profile of entry {profile.entry!r}, plan {profile.plan}",
             fix="profile every shape as (batch size, *dims)",
         )
-    return {executed: _point(raw, firsts[executed]) for executed, raw in walls.items()}
+    return {executed: _point(raw, firsts[executed], exchanges[executed]) for executed, raw in walls.items()}
 
 
-def _point(raw: list[Ns], first: Ns) -> _Point:
+def _point(raw: list[Ns], first: Ns, around: list[Exchange]) -> _Point:
     walls = np.array(raw, dtype=np.float64)
     fitted = float(np.median(walls))
-    return _Point(fitted, max(0, round(first - fitted)), walls / fitted)
+    exchanges = tuple(around) if len(around) == len(raw) else ()
+    return _Point(fitted, max(0, round(first - fitted)), walls / fitted, exchanges)
 
 
 def _tree(points: dict[Executed, _Point]) -> _Node:
@@ -280,7 +269,7 @@ def _fit(surface: _Surface, executed: Executed) -> _Fit:
         return _NOTHING
     near = (
         surface.points.get(executed)
-        or min(surface.points.items(), key=lambda item: (_distance(item[0], executed), item[0]))[1]
+        or min(surface.points.items(), key=lambda item: (distance(item[0], executed), item[0]))[1]
     )
     excesses = _excesses(surface, executed, near)
     read = _read(surface.tree, executed)
@@ -294,7 +283,7 @@ def _fit(surface: _Surface, executed: Executed) -> _Fit:
 
 
 def _excesses(surface: _Surface, executed: Executed, near: _Point) -> tuple[Ns, ...]:
-    """What a first run at ``executed`` may cost beyond a warm one: its own sample, or that of later newcomers."""
+    """What a first run at ``executed`` may cost beyond a warm one: its own sample, or that of later new shapes."""
     own = surface.excesses.get(executed)
     if own is not None:
         return (own,)
@@ -311,5 +300,5 @@ def _promised(entry: Entry, executed: Executed) -> bool:
     return all(lo <= d <= hi for lo, d, hi in zip(entry.lo, dims, entry.hi, strict=True))
 
 
-def _distance(a: Executed, b: Executed) -> float:
+def distance(a: Executed, b: Executed) -> float:
     return sum(abs(log(x / y)) for x, y in zip(a, b, strict=True))

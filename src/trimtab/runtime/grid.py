@@ -17,16 +17,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trimtab.domain.noun import Dims, EntryId, Executed
+from trimtab.domain.noun import NEVER, Dims, EntryId, Executed, Ns
 from trimtab.domain.plan import Entry, Plan
 from trimtab.domain.workload import Workload
 from trimtab.mapping.route import Router
 from trimtab.runtime.wire import Member
 
+NEW_SHAPES, AGAIN = 400, 200
+"""How many requests a rehearsal has at most: those that bring new dims, and those that do not."""
+
 
 class GridPoint(NamedTuple):
+    """``due``: when traffic has it, ns, in a rehearsal."""
+
     executed: Executed
     members: tuple[Member, ...]
+    due: Ns = NEVER
 
 
 Grid = Mapping[EntryId, tuple[GridPoint, ...]]
@@ -50,24 +56,28 @@ def grid(
     return {entry.id: _points(entry, routed[entry.id], points, wanted) for entry in plan.compile.entries}
 
 
-def newcomers(workload: Workload, plan: Plan, known: Grid, count: int) -> dict[EntryId, tuple[GridPoint, ...]]:
-    """For each dynamic entry, the first ``count`` distinct shapes in order of arrival that are not in its grid.
-
-    Each is run once, after the grid: what a new shape costs a process that has seen others, which is cheaper than the
-    very first runs of a fresh one where neighbouring shapes share kernels.
+def rehearsal(
+    workload: Workload, plan: Plan, new: int = NEW_SHAPES, again: int = AGAIN
+) -> dict[EntryId, tuple[GridPoint, ...]]:
+    """Requests in order of arrival, each alone, by the entry that takes it: the first ``new`` that bring it dims it
+    has not run yet, and ``again`` of those that do not, over all entries together.
     """
     router = Router(plan.compile)
-    dynamic = {entry.id for entry in plan.compile.entries if entry.kind == "dynamic"}
-    found: dict[EntryId, dict[Executed, GridPoint]] = {entry: {} for entry in router.entries}
-    taken = {entry: {point.executed for point in points} for entry, points in known.items()}
-    for row, payload in zip(workload.dims.tolist(), workload.payload.tolist(), strict=True):
+    found: dict[EntryId, list[GridPoint]] = {entry: [] for entry in router.entries}
+    known: set[tuple[EntryId, Executed]] = set()
+    columns = (workload.dims.tolist(), workload.payload.tolist(), workload.scheduled.tolist())
+    for row, payload, due in zip(*columns, strict=True):
         dims = tuple(row)
         route = router.route(dims)
-        if route.entry not in dynamic or route.executed in taken[route.entry] or len(found[route.entry]) >= count:
+        if route.entry is None:
             continue
-        members = ((payload, dims),) * route.executed[0]
-        found[route.entry].setdefault(route.executed, GridPoint(route.executed, members))
-    return {entry: tuple(points.values()) for entry, points in found.items()}
+        shape = (route.entry, route.executed)
+        left, new, again = (again, new, again - 1) if shape in known else (new, new - 1, again)
+        if left > 0:
+            known.add(shape)
+            members = ((payload, dims),) * route.executed[0]
+            found[route.entry].append(GridPoint(route.executed, members, due))
+    return {entry: tuple(points) for entry, points in found.items()}
 
 
 def batch_sizes(largest: int) -> tuple[int, ...]:

@@ -2,9 +2,17 @@
 
 Theory. A warm service time is the time of a run whose shape this process has run before. Machines drift, so repeats are
 interleaved: every round runs every shape of every entry once, in a new order drawn from a fixed seed; a slow spell of
-the machine then touches all shapes alike instead of one shape's whole sample. The very first run of each shape is kept
-apart (``first_ns``), and after the grid new shapes of traffic run once each (``first_runs``). Times are taken by the
-worker exactly as in a replay: batch assembly included, wall and on-core.
+the machine then touches all shapes alike instead of one shape's whole sample. These are the promises.
+
+Service is not like that: a worker rests between requests, shapes come in traffic's own order, new ones among them, and
+a runtime that keeps kernels of many shapes loses some again. So before the grid, in a process as fresh as a replay's,
+the beginning of the traffic is rehearsed, each request alone, in order of arrival, with the rests that one worker
+would have had between them (long ones cut short). It gives what first runs cost (``first_runs``, one after the other:
+a process that has met many shapes pays less for the next), and what known shapes take in service (``served``).
+
+Times are taken by the worker exactly as in a replay: batch assembly included, wall and on-core; what lies between order
+and start, and between end and answer, is taken by the driver, as in a replay too. The very first run of a shape of the
+grid is kept apart (``first_ns``), whether the rehearsal or the grid made it.
 
 All entries of a plan live in one process, as they would in serving. A process that dies or hangs is the failure of the
 entry that was asked for; the others are done again in a fresh one. Inspection comes last, because it may recompile.
@@ -25,7 +33,7 @@ import msgspec
 import numpy as np
 
 from trimtab.domain.events import ErrorKind
-from trimtab.domain.noun import NEVER, EntryId
+from trimtab.domain.noun import NEVER, EntryId, Ns
 from trimtab.domain.plan import Plan
 from trimtab.domain.ports import BackendFactory, ModelFile, Payloads, Progress
 from trimtab.domain.profile import CompileFailure, CompileProfile, FailureKind, Inspection
@@ -37,6 +45,8 @@ from trimtab.runtime.timed import Timed
 from trimtab.runtime.verify import Infinities
 from trimtab.runtime.worker import Job
 
+LONGEST_REST: Ns = 20_000_000
+"""So long a worker stays free at most between two rehearsed requests; a longer rest tells nothing more."""
 FEWEST = 3
 """Repeats that even the tightest budget keeps."""
 
@@ -57,6 +67,14 @@ class Patience(NamedTuple):
     budget_s: float | None = None
 
 
+class _Exchange(NamedTuple):
+    """A run, with the driver's own marks around it: when it was ordered, and when its answer was there."""
+
+    sent: Ns
+    ran: wire.Ran
+    known: Ns
+
+
 class _FailedError(Exception):
     """An entry cannot be profiled. ``lost``: the worker went with it."""
 
@@ -75,32 +93,34 @@ def profile_plan(
     repeats: int,
     core: int,
     *,
-    newcomers: Grid | None = None,
+    rehearsal: Grid | None = None,
     infinities: Infinities = None,
     patience: Patience | None = None,
     progress: Progress | None = None,
 ) -> tuple[CompileProfile | CompileFailure, ...]:
-    """One profile or failure for each entry, in the plan's order. The worker is pinned to ``core``. ``newcomers`` are
-    run once each, in order, after the grid; ``infinities`` are those that outputs may hold."""
+    """One profile or failure for each entry, in the plan's order. The worker is pinned to ``core``. ``rehearsal``:
+    requests of traffic, run before the grid as they are due; ``infinities`` are those that outputs may hold."""
     job = Job(backend, model, payloads, infinities)
     results: dict[EntryId, CompileProfile | CompileFailure] = {}
     while len(results) < len(plan.compile.entries):
         left = [entry.id for entry in plan.compile.entries if entry.id not in results]
         with solo(job, core, plan.serve.threads) as worker:
-            profiler = _Profiler(plan, worker, grid, newcomers or {}, patience or Patience(), progress)
+            profiler = _Profiler(plan, worker, grid, rehearsal or {}, patience or Patience(), progress)
             results |= profiler.run(left, repeats)
     return tuple(results[entry.id] for entry in plan.compile.entries)
 
 
 class _Profiler:
     def __init__(
-        self, plan: Plan, worker: Solo, grid: Grid, newcomers: Grid, patience: Patience, progress: Progress | None
+        self, plan: Plan, worker: Solo, grid: Grid, rehearsal: Grid, patience: Patience, progress: Progress | None
     ) -> None:
-        self._plan, self._worker, self._grid, self._newcomers = plan, worker, grid, newcomers
+        self._plan, self._worker, self._grid, self._rehearsal = plan, worker, grid, rehearsal
         self._patience, self._progress = patience, progress
         self._rng = np.random.default_rng(0)
         self._timed: dict[EntryId, Timed] = {}
         self._held = NEVER  # resident bytes after the last answer
+        self._known: Ns = 0  # when it was there
+        self._served_until: Ns = 0  # on the clock of the traffic that is rehearsed
         self._note = ""
         self._done = 0
         self._total = 0
@@ -109,9 +129,9 @@ class _Profiler:
         """Profiles of ``entries``; if the worker is lost, only the failure of the entry that lost it."""
         failures: dict[EntryId, CompileProfile | CompileFailure] = {}
         self._total = len(entries) + (1 + repeats) * sum(len(self._grid[entry]) for entry in entries)
-        self._total += sum(len(self._newcomers.get(entry, ())) for entry in entries)
+        self._total += sum(len(self._rehearsal.get(entry, ())) for entry in entries)
         self._worker.ask(wire.Load(self._members(entries)), self._patience.prepare_s)
-        for phase in (self._compile(entries), self._time(repeats), self._meet()):
+        for phase in (self._compile(entries), self._rehearse(), self._time(repeats)):
             for step in phase:
                 try:
                     step()
@@ -123,7 +143,7 @@ class _Profiler:
         return failures | {entry: self._profile(entry) for entry in self._timed}
 
     def _members(self, entries: list[EntryId]) -> tuple[wire.Member, ...]:
-        points = [point for entry in entries for point in (*self._grid[entry], *self._newcomers.get(entry, ()))]
+        points = [point for entry in entries for point in (*self._grid[entry], *self._rehearsal.get(entry, ()))]
         members = (member for point in points for member in point.members)
         return tuple(dict.fromkeys(members))
 
@@ -156,14 +176,16 @@ class _Profiler:
         pairs = [(entry, at) for entry in self._timed for at in range(len(self._grid[entry]))]
         for index in self._rng.permutation(len(pairs)).tolist():
             entry, at = pairs[index]
-            if entry in self._timed:  # it may have failed meanwhile
+            if entry not in self._timed:  # it has failed meanwhile
+                continue
+            if not (first and self._timed[entry].has_run(at)):
                 yield partial(self._run_one, entry, at, first)
 
-    def _meet(self) -> Iterator[Callable[[], None]]:
-        for entry in list(self._timed):
-            for point in self._newcomers.get(entry, ()):
-                if entry in self._timed:
-                    yield partial(self._meet_one, entry, point)
+    def _rehearse(self) -> Iterator[Callable[[], None]]:
+        asked = [(point.due, entry, point) for entry in self._timed for point in self._rehearsal.get(entry, ())]
+        for _, entry, point in sorted(asked, key=lambda each: each[0]):
+            if entry in self._timed:
+                yield partial(self._serve_one, entry, point)
 
     def _compile_one(self, entry: EntryId) -> None:
         self._step(f"compile {entry}")
@@ -172,26 +194,39 @@ class _Profiler:
         if isinstance(reply, wire.Refused):
             raise _FailedError(msgspec.structs.replace(reply.failure, plan=self._plan.id), lost=False)
         assert isinstance(reply, wire.Compiled)
-        self._timed[entry] = Timed(reply, self._grid[entry])
+        dynamic = compiles(self._plan)[entry][0].kind == "dynamic"
+        self._timed[entry] = Timed(reply, self._grid[entry], dynamic)
         self._held = reply.memory_after
 
-    def _meet_one(self, entry: EntryId, point: GridPoint) -> None:
-        held, ran = self._held, self._ran(entry, point)
-        self._timed[entry].met(point.executed, ran, held)
+    def _serve_one(self, entry: EntryId, point: GridPoint) -> None:
+        """When it is due, if the worker is done with the one before; a long rest is cut short."""
+        rest = min(max(point.due - self._served_until, 0), LONGEST_REST)
+        if rest:
+            time.sleep(rest / 1e9)
+        held, free_since = self._held, self._known
+        done = self._exchange(entry, point)
+        self._served_until = max(self._served_until, point.due) + done.known - done.sent
+        idle = done.sent - free_since if free_since else NEVER
+        self._timed[entry].served(point.executed, done.ran, held, done.sent, done.known, idle)
 
     def _run_one(self, entry: EntryId, at: int, first: bool) -> None:
-        held, ran = self._held, self._ran(entry, self._grid[entry][at])
-        note = self._timed[entry].first if first else self._timed[entry].warm
-        note(at, ran, held)
+        held, done = self._held, self._exchange(entry, self._grid[entry][at])
+        if first:
+            self._timed[entry].first(at, done.ran, held)
+        else:
+            self._timed[entry].warm(at, done.ran, held, done.sent, done.known)
 
-    def _ran(self, entry: EntryId, point: GridPoint) -> wire.Ran:
+    def _exchange(self, entry: EntryId, point: GridPoint) -> _Exchange:
         self._step(f"{entry} at {'x'.join(map(str, point.executed))}")
-        reply = self._ask(entry, wire.Run(0, entry, point.executed, point.members), self._patience.run_s)
+        order = wire.Run(0, entry, point.executed, point.members)
+        sent = time.monotonic_ns()
+        reply = self._ask(entry, order, self._patience.run_s)
+        self._known = time.monotonic_ns()
         assert isinstance(reply, wire.Ran)
         if reply.error != "none":
             raise _FailedError(self._failure(entry, reply.error, f"at {point.executed}: {reply.message}"), lost=False)
         self._held = reply.report.resident_bytes
-        return reply
+        return _Exchange(sent, reply, self._known)
 
     def _ask(self, entry: EntryId, order: wire.Order, patience: float) -> wire.Reply:
         try:
@@ -223,6 +258,7 @@ class _Profiler:
             inspection=self._inspect(entry),
             timings=timed.timings,
             first_runs=tuple(timed.first_runs),
+            served=tuple(timed.again),
             scratch_bytes=timed.scratch_bytes,
             growth=timed.growth,
         )

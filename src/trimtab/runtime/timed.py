@@ -5,8 +5,8 @@ took above what was held just before it; what an allocator keeps after its first
 second. *Growth* is what the process held after each shape that was new to a dynamic entry: runtimes keep kernels and
 plans of every shape they have met, and that is what traffic with many shapes costs.
 
-Limits: all entries of a plan live in one process, so its peak holds what the others keep. Growth is counted while only
-one entry meets new shapes, after all of them have run their grids; payloads are held before that, so they do not grow.
+Limits: all entries of a plan live in one process, so its peak holds what the others keep, and what one grows by holds
+what others first ran in between. Payloads are held before anything runs, so they do not grow.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from trimtab.domain.events import BatchReport
 from trimtab.domain.noun import NEVER, Executed, Ns
-from trimtab.domain.profile import FirstRun, MemoryPoint, ShapeTiming
+from trimtab.domain.profile import FirstRun, MemoryPoint, ServedRun, ShapeTiming
 from trimtab.runtime import wire
 from trimtab.runtime.grid import GridPoint
 
@@ -26,37 +26,69 @@ GROWTH_POINTS = 33
 class Timed:
     """One entry's runs, as they come. ``held`` of a call = resident bytes just before the run."""
 
-    def __init__(self, compiled: wire.Compiled, points: tuple[GridPoint, ...]) -> None:
+    def __init__(self, compiled: wire.Compiled, points: tuple[GridPoint, ...], dynamic: bool) -> None:
         self.compile_ns: Ns = compiled.ended - compiled.started
         self.memory_bytes = max(0, compiled.memory_after - compiled.memory_before)
         self.peak_bytes = compiled.peak_bytes
         self.scratch_bytes = NEVER
         self.first_runs: list[FirstRun] = []
+        self.again: list[ServedRun] = []
+        self._dynamic = dynamic
+        self._seen: set[Executed] = set()
         self._points = points
         self._first: list[Ns] = [0] * len(points)
         self._wall: list[list[Ns]] = [[] for _ in points]
         self._cpu: list[list[Ns]] = [[] for _ in points]
+        self._dispatch: list[list[Ns]] = [[] for _ in points]
+        self._completion: list[list[Ns]] = [[] for _ in points]
         self._growth: list[MemoryPoint] = []
 
     def first(self, at: int, ran: wire.Ran, held: int) -> None:
         """The very first run of a point of the grid."""
         self._first[at] = ran.ended - ran.started
+        self._seen.add(self._points[at].executed)
         self._took(ran.report, held)
 
-    def warm(self, at: int, ran: wire.Ran, held: int) -> None:
-        """A run of a point that has run before."""
+    def has_run(self, at: int) -> bool:
+        """Whether a point of the grid has had its very first run."""
+        return self._points[at].executed in self._seen
+
+    def warm(self, at: int, ran: wire.Ran, held: int, sent: Ns, known: Ns) -> None:
+        """A run of a point that has run before, ordered at ``sent``, its answer there at ``known``."""
+        self._dispatch[at].append(ran.started - sent)
+        self._completion[at].append(known - ran.ended)
         self._wall[at].append(ran.ended - ran.started)
         self._cpu[at].append(ran.report.on_cpu_ns)
         self._took(ran.report, held)
 
-    def met(self, executed: Executed, ran: wire.Ran, held: int) -> None:
-        """The first run of a shape that the grid does not have."""
+    def served(self, executed: Executed, ran: wire.Ran, held: int, sent: Ns, known: Ns, idle: Ns) -> None:
+        """A request of the rehearsal: the very first run of its dims, or a later one."""
+        if executed not in self._seen:
+            self._met(executed, ran, held)
+            return
         self._took(ran.report, held)
-        known = len({point.executed for point in self._points}) + len(self.first_runs)
-        self.first_runs.append(FirstRun(executed=executed, ns=ran.ended - ran.started))
+        self.again.append(
+            ServedRun(
+                executed=executed,
+                ns=ran.ended - ran.started,
+                idle_ns=idle,
+                dispatch_ns=ran.started - sent,
+                completion_ns=known - ran.ended,
+            )
+        )
+
+    def _met(self, executed: Executed, ran: wire.Ran, held: int) -> None:
+        for at, point in enumerate(self._points):
+            if point.executed == executed:
+                self.first(at, ran, held)
+        self._took(ran.report, held)
+        self._seen.add(executed)
+        if not self._dynamic:
+            return
         if not self._growth:
-            self._grown(known, held)
-        self._grown(known + 1, ran.report.resident_bytes)
+            self._grown(0, held)
+        self.first_runs.append(FirstRun(executed=executed, ns=ran.ended - ran.started))
+        self._grown(len(self.first_runs), ran.report.resident_bytes)
 
     @property
     def timings(self) -> tuple[ShapeTiming, ...]:
@@ -66,6 +98,8 @@ class Timed:
                 first_ns=self._first[at],
                 wall_ns=tuple(self._wall[at]),
                 cpu_ns=tuple(self._cpu[at]),
+                dispatch_ns=tuple(self._dispatch[at]),
+                completion_ns=tuple(self._completion[at]),
             )
             for at, point in enumerate(self._points)
         )

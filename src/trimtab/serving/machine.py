@@ -73,7 +73,7 @@ class Machine:
         self.slots = [Slot() for _ in cores]
         self.groups: dict[GroupKey, Group] = {}
         self.pending: dict[GroupKey, Group] = {}
-        self.free: dict[int, None] = {}
+        self.free: dict[int, Ns] = {}  # since when
         self.open: set[int] = set()
         self.leaving: set[EntryId] = set()
         self.asked: dict[EntryId, tuple[Executed, ...]] = {}
@@ -251,7 +251,7 @@ class Machine:
     def _settle(self, worker: int) -> None:
         """A worker changed: note whether it is free, and keep the order in which they became so."""
         if self.slots[worker].free:
-            self.free.setdefault(worker)
+            self.free.setdefault(worker, self.now)
         else:
             self.free.pop(worker, None)
 
@@ -301,7 +301,7 @@ class Machine:
             kind = max([item.route.kind for item in taken], key=ROUTE_KINDS.index)
         batch = next(self._batches)
         first_seen, changed = slot.start(Running(batch, members, (group.entry, executed)))
-        del self.free[worker]
+        idle = self.now - self.free.pop(worker)
         return Dispatch(
             self._sequence,
             batch,
@@ -316,4 +316,5 @@ class Machine:
             rules.predictor.warm(group.entry, executed),
             rules.predictor.expected(group.entry, executed, first_seen),
             ready,
+            idle,
         )

@@ -6,13 +6,14 @@ rides along; the sequence number decides the rest. Nothing else orders events, s
 
 The default start state is warm: every worker up, every entry ready, the plan's warm lists run, at the time of the first
 scheduled request. A controller's changes happen at the instant of the event that led to them; what it asks for is
-prepared on one spare core, one entry after the other. Limits: sending a batch and reporting its end cost nothing, and
-neither workers nor the spare core slow each other down.
+prepared on one spare core, one entry after the other. What it takes to send a batch and to report its end keeps the
+worker busy, and is what ``handling`` says. Limits: neither workers nor the spare core slow each other down, and one
+driver handles any number of workers at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import count
 
@@ -63,6 +64,9 @@ _KINDS = (
 _RANK: dict[type, int] = {kind: rank for rank, kind in enumerate(_KINDS)}
 _ARRIVED = _RANK[Arrived]
 
+Handling = Callable[[Dispatch], tuple[Ns, Ns]]
+"""Of one batch: ns from its dispatch to its start, and from its end until the driver knows."""
+
 _Item = tuple[Ns, int, int, Event]
 
 
@@ -88,15 +92,19 @@ def simulate(
     injected: Sequence[Event] = (),
     machine: Machine | None = None,
     controller: Controller | None = None,
+    handling: Handling | None = None,
 ) -> Trace:
     """One run of ``workload`` under ``plan``. ``run.cores`` names the core of each worker.
 
     ``injected`` events (a crash, an entry that fails, a pace run) happen as given. ``machine`` replaces the plan's own
-    for one that watches itself. ``controller`` may change the plan while it serves.
+    for one that watches itself. ``controller`` may change the plan while it serves. Without ``handling`` a batch starts
+    when it is sent, and its end is known at once.
     """
     machine = machine or Machine(plan, router, predictor, run.cores)
     recorder = Recorder(run, workload, tuple(router.entries), run.cores)
-    _Driver(workload, machine, recorder, service, startup or Startup(), injected, controller).run()
+    _Driver(
+        workload, machine, recorder, service, startup or Startup(), injected, controller, handling or _at_once
+    ).run()
     return recorder.trace()
 
 
@@ -110,12 +118,14 @@ class _Driver:
         startup: Startup,
         injected: Sequence[Event],
         controller: Controller | None,
+        handling: Handling,
     ) -> None:
         self.machine = machine
         self.recorder = recorder
         self.service = service
         self.startup = startup
         self.controller = controller
+        self.handling = handling
         self.spare_until: Ns = 0
         self.sequence = count()
         self.heap: list[_Item] = [(e.t, _RANK[type(e)], next(self.sequence), e) for e in injected]
@@ -176,8 +186,10 @@ class _Driver:
         for command in commands:
             if isinstance(command, Dispatch):
                 wall, report = self.service.draw(command)
-                end = t + wall
-                self._push(BatchDone(end, command.worker, command.batch, t, end, "none", report))
+                before, after = self.handling(command)
+                start = t + before
+                end = start + wall
+                self._push(BatchDone(end + after, command.worker, command.batch, start, end, "none", report))
             elif isinstance(command, SetTimer):
                 self._push(TimerFired(command.at, command.token))
             elif isinstance(command, Prepare):
@@ -212,6 +224,10 @@ class _Driver:
         self.heap[:] = [item for item in self.heap if not _dies_with(command.worker, item[3])]
         heapify(self.heap)
         self._push(WorkerUp(t + self.startup.process_ns, command.worker))
+
+
+def _at_once(batch: Dispatch) -> tuple[Ns, Ns]:
+    return 0, 0
 
 
 def _dies_with(worker: int, event: Event) -> bool:

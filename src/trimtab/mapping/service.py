@@ -1,0 +1,176 @@
+"""What a simulated batch takes, drawn from what its entry's profile measured.
+
+Theory
+  Rehearsed  A profile's rehearsal ran the beginning of the traffic as one worker would have served it. What its runs
+  took
+             beyond their fitted value (:mod:`trimtab.mapping.cost`) is what service does to them: colder caches among
+             many shapes, kernels that a runtime has dropped and makes again, a core that wakes up. A batch takes its
+             own fitted value and the excess of a rehearsed run of its entry, drawn among the NEAR nearest to it in
+             size, of those that found the worker as rested as it does. Excesses are added and do not multiply: they
+             hardly grow with the shape.
+  First run  The same with the rehearsal's first runs, the FIRST nearest in size and in how many shapes the process had
+             met before: a fresh one pays several times what a later one does. Its own first run counts alone where it
+             came about as early.
+  Handling   From the order to the start and from the end to the answer a worker is as busy as while it runs. Both are
+             those of the very run whose time was drawn.
+  Otherwise  Without a rehearsal, and where it has too few runs of that entry: the fitted value times a ratio raw/fitted
+             of the nearest measured point, with what surrounded that repeat, and its first-run excess.
+
+Draws are a hash of (seed, oldest member), so that the same requests meet the same luck whatever the plan or the order
+of calls: plans are compared on common random numbers.
+
+Limits
+  Draws are independent from batch to batch; a machine's slow spells are not (see the pace). Rehearsed requests run
+  alone: a larger batch gets the excess of single requests, and what surrounds a repeat of its own size. Shapes on a
+  warm list do not count as met. How rested a worker is has two values only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import log
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trimtab.domain.events import BatchReport, Dispatch
+from trimtab.domain.noun import EntryId, Executed, Ns
+from trimtab.errors import DataError
+from trimtab.mapping.cost import Again, CostModel, Exchange, First, distance
+
+RESTED: Ns = 4_000_000
+"""A worker that was free for so long has to wake up."""
+NEAR, FIRST = 16, 8
+FEWEST = 8
+"""With fewer rehearsed runs of an entry none of them is taken for its service."""
+ALIKE = log(1.5)
+"""Up to this factor in the number of shapes met before, a shape's own first run speaks for it alone."""
+AGE = 0.5
+"""How much a factor in that number weighs against the same factor in size."""
+
+T = TypeVar("T")
+
+
+class _Sample(NamedTuple):
+    """What a batch of one shape may take: warm walls, and what surrounds a run."""
+
+    walls: tuple[Ns, ...]
+    exchanges: tuple[Exchange, ...]
+
+
+class ProfileService:
+    """Simulated service times of ONE run; a :class:`~trimtab.domain.ports.Service`."""
+
+    def __init__(self, costs: CostModel, seed: int) -> None:
+        self._costs = costs
+        self._seed = seed
+        self._units: list[float] = []
+        self._first_units: list[float] = []
+        self._known: dict[tuple[EntryId, Executed, bool], _Sample] = {}
+        self._met: dict[tuple[int, EntryId], dict[Executed, int]] = {}
+
+    def draw(self, batch: Dispatch) -> tuple[Ns, BatchReport]:
+        """Wall time of ``batch``, ns; all of it on the core, none of it in the run queue."""
+        oldest = self._oldest(batch)
+        wall = _pick(self._sample(batch).walls, self._units[oldest])
+        if batch.first_seen:
+            wall = self._first(batch, wall, self._first_units[oldest])
+        return wall, BatchReport(wall, 0)
+
+    def handling(self, batch: Dispatch) -> Exchange:
+        """What sending ``batch`` and reporting its end take, ns; nothing where the profile did not take it."""
+        exchanges = self._sample(batch).exchanges
+        return _pick(exchanges, self._units[self._oldest(batch)]) if exchanges else (0, 0)
+
+    def _oldest(self, batch: Dispatch) -> int:
+        """The oldest member, which has its draws."""
+        members = batch.members
+        oldest = members[0] if len(members) == 1 else min(members)
+        if oldest >= len(self._units):
+            count = max(4096, 2 * (oldest + 1))
+            self._units = unit_draws(self._seed, count).tolist()
+            self._first_units = unit_draws(~self._seed, count).tolist()
+        return oldest
+
+    def _fitted(self, entry: EntryId, executed: Executed) -> Ns:
+        fitted = self._costs.estimate(entry, executed)
+        if not fitted:
+            raise DataError(
+                f"the profile cannot say how long entry {entry!r} takes at {executed}",
+                where="compile profile",
+                fix="profile this entry at this batch size and on both sides of these dims",
+            )
+        return fitted
+
+    # --- known shapes -------------------------------------------------------------------------------------------
+
+    def _sample(self, batch: Dispatch) -> _Sample:
+        key = (batch.entry, batch.executed, batch.idle >= RESTED)
+        return self._known.get(key) or self._learn(*key)
+
+    def _learn(self, entry: EntryId, executed: Executed, rested: bool) -> _Sample:
+        fitted, near = self._fitted(entry, executed), self._rehearsed(entry, executed, rested)
+        if near:
+            walls = tuple(max(1, fitted + run.excess) for run in near)
+        else:
+            walls = tuple(max(1, round(fitted * ratio)) for ratio in self._costs.ratios(entry, executed).tolist())
+        alone = near and near[0].executed[0] == executed[0]
+        exchanges = tuple(run.exchange for run in near) if alone else self._costs.exchanges(entry, executed)
+        sample = self._known[entry, executed, rested] = _Sample(walls, exchanges)
+        return sample
+
+    def _rehearsed(self, entry: EntryId, executed: Executed, rested: bool) -> list[Again]:
+        """The nearest in size of those that found the worker so; of all, where these are too few."""
+        runs = self._costs.rehearsed(entry).again
+        alike = [run for run in runs if (run.idle >= RESTED) is rested]
+        chosen = alike if len(alike) >= FEWEST else runs if len(runs) >= FEWEST else ()
+        return sorted(chosen, key=lambda run: distance(run.executed[1:], executed[1:]))[:NEAR]
+
+    # --- new shapes ---------------------------------------------------------------------------------------------
+
+    def _first(self, batch: Dispatch, warm: Ns, unit: float) -> Ns:
+        """A first run, where a warm one would take ``warm``."""
+        firsts = self._costs.rehearsed(batch.entry).firsts
+        if len(firsts) < FEWEST:
+            return warm + _pick(self._costs.first_excesses(batch.entry, batch.executed), unit)
+        met = self._met.setdefault((batch.worker, batch.entry), {})
+        age = met.setdefault(batch.executed, len(met))
+        excess = _pick(nearest_firsts(firsts, batch.executed, age), unit)
+        return max(1, self._fitted(batch.entry, batch.executed) + excess)
+
+
+def nearest_firsts(firsts: Sequence[First], executed: Executed, age: int) -> tuple[Ns, ...]:
+    """Excesses of the first runs nearest to one of ``executed`` by a process that has met ``age`` shapes; ``firsts``
+    are in the order in which they were met."""
+
+    def apart(at: int) -> float:
+        return abs(log((age + 1) / (at + 1)))
+
+    for at, first in enumerate(firsts):
+        if first.executed == executed and apart(at) <= ALIKE:
+            return (first.excess,)
+    order = sorted(range(len(firsts)), key=lambda at: distance(firsts[at].executed[1:], executed[1:]) + AGE * apart(at))
+    return tuple(firsts[at].excess for at in order[:FIRST])
+
+
+def _pick(values: Sequence[T], unit: float) -> T:
+    return values[int(unit * len(values))]
+
+
+def unit_draws(seed: int, count: int) -> NDArray[np.float64]:
+    """float64[count] in [0, 1): draw i depends on (seed, i) alone.
+
+    SplitMix64 as a counter-based generator: its finaliser over a Weyl sequence that starts at the hashed seed
+    (G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
+    """
+    start = _mix(np.array([seed & 0xFFFF_FFFF_FFFF_FFFF], dtype=np.uint64))
+    steps = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E37_79B9_7F4A_7C15)
+    high: NDArray[np.uint64] = _mix(start + steps) >> np.uint64(11)
+    return high.astype(np.float64) * 2.0**-53
+
+
+def _mix(value: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58_476D_1CE4_E5B9)
+    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D0_49BB_1331_11EB)
+    return value ^ (value >> np.uint64(31))
