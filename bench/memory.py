@@ -18,7 +18,7 @@ from trimtab.domain.profile import CompileProfile
 from trimtab.evidence import memory
 from trimtab.readers.payload import payloads_of
 from trimtab.readers.traffic import read_workload
-from trimtab.runtime.grid import grid, newcomers
+from trimtab.runtime.grid import grid, prelude
 from trimtab.runtime.profile import profile_plan
 from trimtab.store.study import load_study, resolve_model
 
@@ -42,7 +42,7 @@ def curve(path: Path, backend: str) -> CompileProfile:
         points,
         REPEATS,
         study.envelope.cores[-1],
-        newcomers=newcomers(traffic, plan, points, NEW),
+        prelude=prelude(traffic, plan, NEW, 0),
     )
     if not isinstance(found, CompileProfile):
         sys.exit(f"{backend}: {found.kind}: {found.message}")

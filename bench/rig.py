@@ -28,7 +28,7 @@ from trimtab.mapping.route import Router
 from trimtab.mapping.service import ProfileService
 from trimtab.readers.payload import payloads_of
 from trimtab.readers.traffic import read_workload
-from trimtab.runtime.grid import AGAIN, NEW_SHAPES, grid, rehearsal
+from trimtab.runtime.grid import AGAIN, NEW_SHAPES, grid, prelude
 from trimtab.runtime.profile import profile_plan
 from trimtab.runtime.replay import ReplayRequest, replay
 from trimtab.serving.simulate import simulate
@@ -107,7 +107,14 @@ class Rig:
 
     def profile(self, plan: Plan, seen: Workload) -> KeptProfile:
         """The plan's entries, compiled and profiled on the shapes of ``seen``; plans that compile alike share it."""
-        inputs = (profile_digest(plan), workload_digest(seen), self.study.budget, NEW_SHAPES, AGAIN, self._versions(plan))
+        inputs = (
+            profile_digest(plan),
+            workload_digest(seen),
+            self.study.budget,
+            NEW_SHAPES,
+            AGAIN,
+            self._versions(plan),
+        )
         path = self.out / "profiles" / f"{digest((*inputs, self._fed))[:16]}.json"
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -123,7 +130,7 @@ class Rig:
         points = grid(seen, plan, budget.profile_points)
         found = profile_plan(
             plan, self.model, backends.factory(plan.compile.backend), self.payloads, points, budget.profile_repeats,
-            WORKER, rehearsal=rehearsal(seen, plan),
+            WORKER, prelude=prelude(seen, plan),
         )  # fmt: skip
         failed = [one for one in found if isinstance(one, CompileFailure)]
         if failed:

@@ -22,8 +22,9 @@ from trimtab.domain.plan import BatchPolicy, CompileSpec, Entry, Plan, ServePoli
 from trimtab.domain.profile import CompileOptions, CompileProfile, Inspection, ShapeTiming
 from trimtab.domain.trace import RunInfo, Trace
 from trimtab.domain.workload import Provenance, Workload
-from trimtab.mapping.cost import CostModel, ProfileService
+from trimtab.mapping.cost import CostModel
 from trimtab.mapping.route import Router
+from trimtab.mapping.service import ProfileService
 from trimtab.serving.machine import Machine
 from trimtab.serving.simulate import simulate
 

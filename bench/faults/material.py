@@ -26,7 +26,7 @@ from trimtab.mapping.cost import CostModel
 from trimtab.mapping.route import Router
 from trimtab.readers.payload import payloads_of
 from trimtab.readers.traffic import read_workload
-from trimtab.runtime.grid import grid, newcomers
+from trimtab.runtime.grid import grid, prelude
 from trimtab.runtime.profile import profile_plan
 from trimtab.runtime.quality import answers, sample_members
 from trimtab.store.study import load_study, resolve_model
@@ -34,7 +34,7 @@ from trimtab.store.study import load_study, resolve_model
 DRIVER, WORKER = 0, 1
 POINTS, REPEATS = 64, 12
 LARGEST_BATCH = 4
-NEWCOMERS = 200
+NEW_SHAPES = 200
 BOUND = 3.0
 """The SLA's bound over the 95th percentile of the fitted plan's own service times."""
 FITTED, COARSE, FEW = 24, 2, 6
@@ -121,7 +121,7 @@ class Material:
             points,
             REPEATS,
             WORKER,
-            newcomers=newcomers(self.traffic, plan, points, NEWCOMERS),
+            prelude=prelude(self.traffic, plan, NEW_SHAPES),
         )
         failed = [each for each in found if isinstance(each, CompileFailure)]
         if failed:

@@ -83,7 +83,7 @@ def test_orders_to_profile_and_to_answer_come_out_equal(material: Material, infi
     plan: Plan = material.study.baseline
     grid = {"any": (GridPoint((1, 7), ((0, (7,)),)),)}
     profile = Profile(
-        stage="compile", note="n", plan=plan, points=grid, newcomers={}, repeats=3, core=1, infinities=infinities
+        stage="compile", note="n", plan=plan, points=grid, prelude={}, repeats=3, core=1, infinities=infinities
     )
     asked = Answers(
         stage="compile", note="n", plan=plan, members=((0, (7,)), (1, (9,))), core=1, infinities=infinities, size=2

@@ -19,8 +19,9 @@ from trimtab.loop import compiling, conditions, executor, runs, stages
 from trimtab.loop.context import Context
 from trimtab.loop.executor import Group, Material, Watch
 from trimtab.loop.trial import Profile, Profiled, Replay, Replayed
-from trimtab.mapping.cost import CostModel, ProfileService
+from trimtab.mapping.cost import CostModel
 from trimtab.mapping.route import Router
+from trimtab.mapping.service import ProfileService
 from trimtab.serving.simulate import simulate
 from trimtab.store.codec import digest
 from trimtab.store.packet import Packet

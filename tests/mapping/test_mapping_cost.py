@@ -109,7 +109,7 @@ def test_the_excess_of_a_first_run_is_that_of_the_nearest_point() -> None:
     assert costs.expected("d", (1, 40), True) == 0  # no promise is no promise
 
 
-def test_new_shapes_that_were_rehearsed_say_what_a_first_run_is_expected_to_cost() -> None:
+def test_new_shapes_that_the_prelude_ran_say_what_a_first_run_is_expected_to_cost() -> None:
     met = tuple(FirstRun(executed=(1, at), ns=ns) for at, ns in ((150, 9950), (300, 3950), (200, 1900), (250, 3475)))
     known = msgspec.structs.replace(profile(LINE, first={(1, 100): 9100}), first_runs=met)
     costs = CostModel.from_profiles([known], [dynamic((50,), (500,))])
@@ -119,14 +119,14 @@ def test_new_shapes_that_were_rehearsed_say_what_a_first_run_is_expected_to_cost
     assert (costs.warm("d", (1, 100)), costs.expected("d", (1, 100), True)) == (1100, 1400)
 
 
-def test_a_rehearsal_is_kept_as_what_runs_took_beyond_their_fitted_value() -> None:
+def test_a_prelude_is_kept_as_what_runs_took_beyond_their_fitted_value() -> None:
     again = ServedRun(executed=(1, 150), ns=1700, idle_ns=9, dispatch_ns=4, completion_ns=5)
     met = FirstRun(executed=(1, 200), ns=1900)
     known = msgspec.structs.replace(profile(LINE), first_runs=(met,), served=(again,))
-    rehearsed = CostModel.from_profiles([known]).rehearsed("d")
-    assert rehearsed.firsts == (First((1, 200), -100),)
-    assert rehearsed.again == (Again((1, 150), 150, 9, (4, 5)),)
-    assert CostModel.from_profiles([known]).rehearsed("unknown") == ((), ())
+    found = CostModel.from_profiles([known]).in_service("d")
+    assert found.firsts == (First((1, 200), -100),)
+    assert found.again == (Again((1, 150), 150, 9, (4, 5)),)
+    assert CostModel.from_profiles([known]).in_service("unknown") == ((), ())
 
 
 def test_ratios_are_raw_over_fitted() -> None:

@@ -50,10 +50,10 @@ def walls(one: ProfileService, **how: int) -> set[int]:
     return {one.draw(sent(how["width"], i, size=how.get("size", 1), idle=how.get("idle", 0)))[0] for i in range(64)}
 
 
-# --- with a rehearsal -----------------------------------------------------------------------------------------------
+# --- with a prelude -----------------------------------------------------------------------------------------------
 
 
-def test_a_batch_takes_its_fitted_value_and_what_rehearsed_runs_took_beyond_theirs() -> None:
+def test_a_batch_takes_its_fitted_value_and_what_runs_of_the_prelude_took_beyond_theirs() -> None:
     """Runs at 150 (fitted 1550) took 50 to 1200 ns more: so does a run at 200, whose own repeats took 2000."""
     one = service(served=tuple(again(150, 1550 + more) for more in range(50, 1250, 150)))
     assert walls(one, width=200) == set(range(2050, 3250, 150))
@@ -76,7 +76,7 @@ def test_the_nearest_in_size_speak() -> None:
     assert walls(service(served=(*far, *near)), width=400) == {5675}  # at 390 the fitted value is 5325
 
 
-def test_too_few_rehearsed_runs_are_not_taken_for_service() -> None:
+def test_too_few_runs_of_a_prelude_are_not_taken_for_service() -> None:
     few = tuple(again(100, 9000) for _ in range(FEWEST - 1))
     assert walls(service(served=few), width=100) == {1000, 1100, 1200}
 

@@ -19,8 +19,9 @@ from trimtab.domain.trace import RunInfo, Trace
 from trimtab.domain.verdict import MatrixCell, Move
 from trimtab.domain.workload import Provenance, Slice, Workload
 from trimtab.errors import RunError
-from trimtab.mapping.cost import CostModel, ProfileService
+from trimtab.mapping.cost import CostModel
 from trimtab.mapping.route import Router
+from trimtab.mapping.service import ProfileService
 from trimtab.retuning import arms, confirm, decide, moves, search, size, triggers, validate
 from trimtab.serving.simulate import simulate
 

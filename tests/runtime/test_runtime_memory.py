@@ -17,7 +17,7 @@ from trimtab.domain.profile import CompileOptions, CompileProfile, MemoryPoint, 
 from trimtab.runtime import starved, wire
 from trimtab.runtime.cgroup import machine_oom_kills
 from trimtab.runtime.counters import Counters
-from trimtab.runtime.grid import GridPoint, grid, rehearsal
+from trimtab.runtime.grid import GridPoint, grid, prelude
 from trimtab.runtime.profile import profile_plan
 from trimtab.runtime.replay import replay
 from trimtab.runtime.solo import LostError, solo
@@ -49,7 +49,7 @@ def test_peak_and_scratch_of_an_entry() -> None:
 
 
 def served(entry: Timed, shape: tuple[int, int], after: int, before: int) -> None:
-    """A request of the rehearsal: 2 ns on the way, 7 ns of run, 3 ns until the answer is there."""
+    """A request of the prelude: 2 ns on the way, 7 ns of run, 3 ns until the answer is there."""
     entry.served(shape, ran(-1 if after < 0 else 0, after), before, sent=8, known=20, idle=50)
 
 
@@ -103,8 +103,8 @@ def test_a_profile_carries_scratch_and_growth_of_dynamic_entries_only() -> None:
     traffic = load(range(8), [3, 8, 9, 10, 20, 40, 40, 60])
     plan = plan_of(BUCKET, ANY)
     points = grid(traffic, plan, 2)
-    due = rehearsal(traffic, plan)
-    found = profile_plan(plan, MODEL, factory("null"), Ramp(), points, 3, CORE, rehearsal=due)
+    due = prelude(traffic, plan)
+    found = profile_plan(plan, MODEL, factory("null"), Ramp(), points, 3, CORE, prelude=due)
     bucket, dynamic = (result for result in found if isinstance(result, CompileProfile))
     assert bucket.growth == ()
     assert [point.shapes for point in dynamic.growth] == [0, 1, 2, 3, 4, 5]

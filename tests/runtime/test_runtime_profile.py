@@ -12,7 +12,7 @@ from trimtab.backends import factory
 from trimtab.domain.plan import Plan
 from trimtab.domain.profile import CompileFailure, CompileProfile
 from trimtab.domain.workload import Workload
-from trimtab.runtime.grid import batch_sizes, grid, rehearsal
+from trimtab.runtime.grid import batch_sizes, grid, prelude
 from trimtab.runtime.profile import LONGEST_REST, Patience, _Profiler, profile_plan
 from trimtab.runtime.quality import answers, sample_members
 
@@ -51,8 +51,8 @@ def test_points_carry_the_largest_requests_that_fit() -> None:
     assert found["any"][4].members == ((4, (20,)), (4, (20,)))
 
 
-def test_a_rehearsal_is_the_beginning_of_traffic_each_request_alone_when_it_is_due() -> None:
-    found = rehearsal(TRAFFIC, plan_of(BUCKET, ANY), 4, 2)
+def test_a_prelude_is_the_beginning_of_traffic_each_request_alone_when_it_is_due() -> None:
+    found = prelude(TRAFFIC, plan_of(BUCKET, ANY), 4, 2)
     assert {entry: [(p.executed, p.members, p.due // 10**6) for p in points] for entry, points in found.items()} == {
         "bucket": [((1, 8), ((0, (3,)),), 0), ((1, 8), ((1, (8,)),), 1)],  # the second is another's dims, padded
         "any": [((1, 9), ((2, (9,)),), 2), ((1, 10), ((3, (10,)),), 3), ((1, 20), ((4, (20,)),), 4)],
@@ -63,8 +63,8 @@ def profiled(
     plan: Plan, repeats: int = 3, patience: Patience | None = None
 ) -> dict[str, CompileProfile | CompileFailure]:
     found = grid(TRAFFIC, plan, 4)
-    due = rehearsal(TRAFFIC, plan, 4, 1)
-    results = profile_plan(plan, MODEL, factory("null"), Ramp(), found, repeats, CORE, rehearsal=due, patience=patience)
+    due = prelude(TRAFFIC, plan, 4, 1)
+    results = profile_plan(plan, MODEL, factory("null"), Ramp(), found, repeats, CORE, prelude=due, patience=patience)
     return {result.entry: result for result in results}
 
 
@@ -84,10 +84,10 @@ def test_a_profile_keeps_every_sample_and_the_first_run_apart() -> None:
     assert profile.versions["numpy"] == np.__version__
 
 
-def test_a_rehearsal_keeps_first_runs_and_what_comes_again_in_order_with_the_rest_before() -> None:
+def test_a_prelude_keeps_first_runs_and_what_comes_again_in_order_with_the_rest_before() -> None:
     plan, traffic = plan_of(BUCKET, ANY, base_us=200, first_us=5000), load([0, 1, 2, 3, 5000], [9, 3, 20, 9, 8])
     found = profile_plan(
-        plan, MODEL, factory("null"), Ramp(), grid(traffic, plan, 2), 3, CORE, rehearsal=rehearsal(traffic, plan)
+        plan, MODEL, factory("null"), Ramp(), grid(traffic, plan, 2), 3, CORE, prelude=prelude(traffic, plan)
     )
     bucket, dynamic = (result for result in found if isinstance(result, CompileProfile))
     assert [(run.executed, run.ns >= 5_000_000) for run in dynamic.first_runs] == [((1, 9), True), ((1, 20), True)]
@@ -96,7 +96,7 @@ def test_a_rehearsal_keeps_first_runs_and_what_comes_again_in_order_with_the_res
     busy, rested = dynamic.served[0], bucket.served[0]
     assert rested.idle_ns >= LONGEST_REST  # due much later than the one before was done
     assert min(busy.ns, busy.dispatch_ns, busy.completion_ns) > 0
-    assert bucket.timings[0].first_ns >= 5_000_000  # taken in the rehearsal
+    assert bucket.timings[0].first_ns >= 5_000_000  # taken in the prelude
 
 
 @pytest.mark.parametrize(

@@ -203,7 +203,7 @@ class Dispatch(_Fact, frozen=True):
     ``first_seen``: this worker never ran this entry at these dims. ``changed``: its previous batch ran other dims or
     another entry. ``outside``: the dims lie outside every entry's covered range. ``promised`` is what the profile
     promised at compile time, ``expected`` what is expected now (0 = no promise). ``ready``: since when the batch policy
-    let it run; a member that came later was ready on arrival.
+    let it run; a member that came later was ready on arrival. ``idle``: how long the worker had been free, ns.
     """
 
     cause: int
@@ -219,6 +219,7 @@ class Dispatch(_Fact, frozen=True):
     promised: Ns
     expected: Ns
     ready: Ns = -1
+    idle: Ns = -1
 
 
 class SetTimer(_Fact, frozen=True):

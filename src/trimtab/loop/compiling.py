@@ -24,13 +24,11 @@ from trimtab.loop.trial import Profile, Profiled, Result, Trial
 from trimtab.loop.watching import Watched
 from trimtab.mapping.cost import CostModel
 from trimtab.retuning import moves
-from trimtab.runtime.grid import grid, newcomers
+from trimtab.runtime.grid import grid, prelude
 from trimtab.store.codec import digest
 from trimtab.store.packet import is_done, mark_done
 
 REFERENCE = "reference"
-NEWCOMERS = 400
-"""How many new shapes of traffic a profile runs once each, at most, to know what first runs cost in service."""
 
 
 def profile(ctx: Context, plans: Sequence[Plan]) -> None:
@@ -81,7 +79,7 @@ def _trial(ctx: Context, plan: Plan) -> Profile:
         note=f"profiling {plan.id}",
         plan=plan,
         points=points,
-        newcomers=newcomers(traffic, plan, points, NEWCOMERS),
+        prelude=prelude(traffic, plan),
         repeats=budget.profile_repeats,
         core=ctx.worker_cores(plan)[0],
         infinities=answers.infinities(ctx, "compile"),

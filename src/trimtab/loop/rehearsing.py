@@ -17,8 +17,8 @@ from trimtab.evidence.stats.bootstrap import block_length
 from trimtab.evidence.stats.quantiles import Floats, relaxation_requests
 from trimtab.loop import runs
 from trimtab.loop.context import Context
-from trimtab.mapping.cost import ProfileService
 from trimtab.mapping.route import Router
+from trimtab.mapping.service import ProfileService
 from trimtab.retuning.arms import HELD_OUT
 from trimtab.retuning.rollback import FAULTY, RUNS, SLOWER, Redrawn, Rehearsal, redraw
 from trimtab.serving.simulate import simulate

@@ -23,8 +23,8 @@ from trimtab.loop.context import Context
 from trimtab.loop.executor import Group
 from trimtab.loop.keeping import Keeper
 from trimtab.loop.trial import Neighbour, Replay
-from trimtab.mapping.cost import ProfileService
 from trimtab.mapping.route import Router
+from trimtab.mapping.service import ProfileService
 from trimtab.serving.simulate import simulate
 from trimtab.store.codec import digest, workload_digest
 from trimtab.store.packet import is_done

@@ -43,7 +43,7 @@ class Profile(_Trial, frozen=True, kw_only=True):
 
     plan: Plan
     points: Grid
-    newcomers: Grid
+    prelude: Grid
     repeats: int
     core: int
     infinities: Infinities = None
@@ -141,7 +141,7 @@ def _profiled(trial: Profile, model: ModelFile, payloads: Payloads, live: Live) 
         trial.points,
         trial.repeats,
         trial.core,
-        newcomers=trial.newcomers,
+        prelude=trial.prelude,
         infinities=trial.infinities,
         progress=live.progress,
     )

@@ -14,8 +14,8 @@ Theory
              0. Where the entry itself is not known, only the measured box is promised.
   Static     A static or bucket entry runs at its own dims only; any other executed dims promise nothing.
   First run  What a new shape is expected to cost beyond its fitted value, never below 0: its own first run in the
-             profile's rehearsal of traffic, else the mean of the later half of those, for neighbouring shapes share
-             kernels and a process that has seen many pays less than a fresh one. Without a rehearsal: the first run at
+             profile's prelude of traffic, else the mean of the later half of those, for neighbouring shapes share
+             kernels and a process that has seen many pays less than a fresh one. Without a prelude: the first run at
              the measured point nearest by the sum over axes of abs(log(ratio)), for sizes matter by their proportion.
 Limits
   The first-run excess is one sample per shape. Wall time is used: profile on a quiet core.
@@ -64,14 +64,14 @@ _Node: TypeAlias = "_Axis | float"
 
 
 class First(NamedTuple):
-    """A first run of the rehearsal: its dims, and what it took beyond their fitted value, ns (below 0: less)."""
+    """A first run of the prelude: its dims, and what it took beyond their fitted value, ns (below 0: less)."""
 
     executed: Executed
     excess: Ns
 
 
 class Again(NamedTuple):
-    """A later run of the rehearsal: the same, how long the worker had been free, and what surrounded it."""
+    """A later run of the prelude: the same, how long the worker had been free, and what surrounded it."""
 
     executed: Executed
     excess: Ns
@@ -79,8 +79,8 @@ class Again(NamedTuple):
     exchange: Exchange
 
 
-class Rehearsed(NamedTuple):
-    """The runs of an entry in service, each kind in order of arrival; empty where the profile did not rehearse."""
+class InService(NamedTuple):
+    """The runs of an entry in service, each kind in order of arrival; empty where the profile had no prelude."""
 
     firsts: tuple[First, ...] = ()
     again: tuple[Again, ...] = ()
@@ -91,7 +91,7 @@ class _Surface(msgspec.Struct, frozen=True):
     tree: _Node
     cover: Entry | None
     excesses: dict[Executed, Ns] = {}
-    rehearsed: Rehearsed = Rehearsed()
+    in_service: InService = InService()
 
 
 class _Fit(msgspec.Struct, frozen=True):
@@ -163,10 +163,10 @@ class CostModel:
         near = self._fit(entry, executed).near
         return near.exchanges if near is not None else ()
 
-    def rehearsed(self, entry: EntryId) -> Rehearsed:
+    def in_service(self, entry: EntryId) -> InService:
         """What the entry's runs took in service."""
         surface = self._surfaces.get(entry)
-        return Rehearsed() if surface is None else surface.rehearsed
+        return InService() if surface is None else surface.in_service
 
     def first_excess(self, entry: EntryId, executed: Executed) -> Ns:
         """What a first run is expected to cost beyond a warm one, ns."""
@@ -197,7 +197,7 @@ def _surface(profile: CompileProfile, points: dict[Executed, _Point], cover: Ent
         for run in profile.served
     )
     excesses = {first.executed: max(0, first.excess) for first in firsts}
-    return msgspec.structs.replace(bare, excesses=excesses, rehearsed=Rehearsed(firsts, again))
+    return msgspec.structs.replace(bare, excesses=excesses, in_service=InService(firsts, again))
 
 
 def _points(profile: CompileProfile) -> dict[Executed, _Point]:

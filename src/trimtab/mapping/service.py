@@ -1,26 +1,26 @@
 """What a simulated batch takes, drawn from what its entry's profile measured.
 
 Theory
-  Rehearsed  A profile's rehearsal ran the beginning of the traffic as one worker would have served it. What its runs
+  Prelude    A profile's prelude ran the beginning of the traffic as one worker would have served it. What its runs
   took
              beyond their fitted value (:mod:`trimtab.mapping.cost`) is what service does to them: colder caches among
              many shapes, kernels that a runtime has dropped and makes again, a core that wakes up. A batch takes its
-             own fitted value and the excess of a rehearsed run of its entry, drawn among the NEAR nearest to it in
+             own fitted value and the excess of a run of the prelude of its entry, drawn among the NEAR nearest to it in
              size, of those that found the worker as rested as it does. Excesses are added and do not multiply: they
              hardly grow with the shape.
-  First run  The same with the rehearsal's first runs, the FIRST nearest in size and in how many shapes the process had
+  First run  The same with the prelude's first runs, the FIRST nearest in size and in how many shapes the process had
              met before: a fresh one pays several times what a later one does. Its own first run counts alone where it
              came about as early.
   Handling   From the order to the start and from the end to the answer a worker is as busy as while it runs. Both are
              those of the very run whose time was drawn.
-  Otherwise  Without a rehearsal, and where it has too few runs of that entry: the fitted value times a ratio raw/fitted
+  Otherwise  Without a prelude, and where it has too few runs of that entry: the fitted value times a ratio raw/fitted
              of the nearest measured point, with what surrounded that repeat, and its first-run excess.
 
 Draws are a hash of (seed, oldest member), so that the same requests meet the same luck whatever the plan or the order
 of calls: plans are compared on common random numbers.
 
 Limits
-  Draws are independent from batch to batch; a machine's slow spells are not (see the pace). Rehearsed requests run
+  Draws are independent from batch to batch; a machine's slow spells are not (see the pace). Requests of the prelude run
   alone: a larger batch gets the excess of single requests, and what surrounds a repeat of its own size. Shapes on a
   warm list do not count as met. How rested a worker is has two values only.
 """
@@ -43,7 +43,7 @@ RESTED: Ns = 4_000_000
 """A worker that was free for so long has to wake up."""
 NEAR, FIRST = 16, 8
 FEWEST = 8
-"""With fewer rehearsed runs of an entry none of them is taken for its service."""
+"""With fewer runs of the prelude of an entry none of them is taken for its service."""
 ALIKE = log(1.5)
 """Up to this factor in the number of shapes met before, a shape's own first run speaks for it alone."""
 AGE = 0.5
@@ -110,7 +110,7 @@ class ProfileService:
         return self._known.get(key) or self._learn(*key)
 
     def _learn(self, entry: EntryId, executed: Executed, rested: bool) -> _Sample:
-        fitted, near = self._fitted(entry, executed), self._rehearsed(entry, executed, rested)
+        fitted, near = self._fitted(entry, executed), self._near(entry, executed, rested)
         if near:
             walls = tuple(max(1, fitted + run.excess) for run in near)
         else:
@@ -120,9 +120,9 @@ class ProfileService:
         sample = self._known[entry, executed, rested] = _Sample(walls, exchanges)
         return sample
 
-    def _rehearsed(self, entry: EntryId, executed: Executed, rested: bool) -> list[Again]:
+    def _near(self, entry: EntryId, executed: Executed, rested: bool) -> list[Again]:
         """The nearest in size of those that found the worker so; of all, where these are too few."""
-        runs = self._costs.rehearsed(entry).again
+        runs = self._costs.in_service(entry).again
         alike = [run for run in runs if (run.idle >= RESTED) is rested]
         chosen = alike if len(alike) >= FEWEST else runs if len(runs) >= FEWEST else ()
         return sorted(chosen, key=lambda run: distance(run.executed[1:], executed[1:]))[:NEAR]
@@ -131,7 +131,7 @@ class ProfileService:
 
     def _first(self, batch: Dispatch, warm: Ns, unit: float) -> Ns:
         """A first run, where a warm one would take ``warm``."""
-        firsts = self._costs.rehearsed(batch.entry).firsts
+        firsts = self._costs.in_service(batch.entry).firsts
         if len(firsts) < FEWEST:
             return warm + _pick(self._costs.first_excesses(batch.entry, batch.executed), unit)
         met = self._met.setdefault((batch.worker, batch.entry), {})

@@ -24,11 +24,11 @@ from trimtab.mapping.route import Router
 from trimtab.runtime.wire import Member
 
 NEW_SHAPES, AGAIN = 400, 200
-"""How many requests a rehearsal has at most: those that bring new dims, and those that do not."""
+"""How many requests a prelude has at most: those that bring new dims, and those that do not."""
 
 
 class GridPoint(NamedTuple):
-    """``due``: when traffic has it, ns, in a rehearsal."""
+    """``due``: when traffic has it, ns, in a prelude."""
 
     executed: Executed
     members: tuple[Member, ...]
@@ -56,7 +56,7 @@ def grid(
     return {entry.id: _points(entry, routed[entry.id], points, wanted) for entry in plan.compile.entries}
 
 
-def rehearsal(
+def prelude(
     workload: Workload, plan: Plan, new: int = NEW_SHAPES, again: int = AGAIN
 ) -> dict[EntryId, tuple[GridPoint, ...]]:
     """Requests in order of arrival, each alone, by the entry that takes it: the first ``new`` that bring it dims it

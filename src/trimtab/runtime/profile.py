@@ -6,13 +6,13 @@ the machine then touches all shapes alike instead of one shape's whole sample. T
 
 Service is not like that: a worker rests between requests, shapes come in traffic's own order, new ones among them, and
 a runtime that keeps kernels of many shapes loses some again. So before the grid, in a process as fresh as a replay's,
-the beginning of the traffic is rehearsed, each request alone, in order of arrival, with the rests that one worker
+the beginning of the traffic is served, each request alone, in order of arrival, with the rests that one worker
 would have had between them (long ones cut short). It gives what first runs cost (``first_runs``, one after the other:
 a process that has met many shapes pays less for the next), and what known shapes take in service (``served``).
 
 Times are taken by the worker exactly as in a replay: batch assembly included, wall and on-core; what lies between order
 and start, and between end and answer, is taken by the driver, as in a replay too. The very first run of a shape of the
-grid is kept apart (``first_ns``), whether the rehearsal or the grid made it.
+grid is kept apart (``first_ns``), whether the prelude or the grid made it.
 
 All entries of a plan live in one process, as they would in serving. A process that dies or hangs is the failure of the
 entry that was asked for; the others are done again in a fresh one. Inspection comes last, because it may recompile.
@@ -46,7 +46,7 @@ from trimtab.runtime.verify import Infinities
 from trimtab.runtime.worker import Job
 
 LONGEST_REST: Ns = 20_000_000
-"""So long a worker stays free at most between two rehearsed requests; a longer rest tells nothing more."""
+"""So long a worker stays free at most between two requests of the prelude; a longer rest tells nothing more."""
 FEWEST = 3
 """Repeats that even the tightest budget keeps."""
 
@@ -93,34 +93,34 @@ def profile_plan(
     repeats: int,
     core: int,
     *,
-    rehearsal: Grid | None = None,
+    prelude: Grid | None = None,
     infinities: Infinities = None,
     patience: Patience | None = None,
     progress: Progress | None = None,
 ) -> tuple[CompileProfile | CompileFailure, ...]:
-    """One profile or failure for each entry, in the plan's order. The worker is pinned to ``core``. ``rehearsal``:
+    """One profile or failure for each entry, in the plan's order. The worker is pinned to ``core``. ``prelude``:
     requests of traffic, run before the grid as they are due; ``infinities`` are those that outputs may hold."""
     job = Job(backend, model, payloads, infinities)
     results: dict[EntryId, CompileProfile | CompileFailure] = {}
     while len(results) < len(plan.compile.entries):
         left = [entry.id for entry in plan.compile.entries if entry.id not in results]
         with solo(job, core, plan.serve.threads) as worker:
-            profiler = _Profiler(plan, worker, grid, rehearsal or {}, patience or Patience(), progress)
+            profiler = _Profiler(plan, worker, grid, prelude or {}, patience or Patience(), progress)
             results |= profiler.run(left, repeats)
     return tuple(results[entry.id] for entry in plan.compile.entries)
 
 
 class _Profiler:
     def __init__(
-        self, plan: Plan, worker: Solo, grid: Grid, rehearsal: Grid, patience: Patience, progress: Progress | None
+        self, plan: Plan, worker: Solo, grid: Grid, prelude: Grid, patience: Patience, progress: Progress | None
     ) -> None:
-        self._plan, self._worker, self._grid, self._rehearsal = plan, worker, grid, rehearsal
+        self._plan, self._worker, self._grid, self._prelude = plan, worker, grid, prelude
         self._patience, self._progress = patience, progress
         self._rng = np.random.default_rng(0)
         self._timed: dict[EntryId, Timed] = {}
         self._held = NEVER  # resident bytes after the last answer
         self._known: Ns = 0  # when it was there
-        self._served_until: Ns = 0  # on the clock of the traffic that is rehearsed
+        self._served_until: Ns = 0  # on the clock of the traffic that is served
         self._note = ""
         self._done = 0
         self._total = 0
@@ -129,9 +129,9 @@ class _Profiler:
         """Profiles of ``entries``; if the worker is lost, only the failure of the entry that lost it."""
         failures: dict[EntryId, CompileProfile | CompileFailure] = {}
         self._total = len(entries) + (1 + repeats) * sum(len(self._grid[entry]) for entry in entries)
-        self._total += sum(len(self._rehearsal.get(entry, ())) for entry in entries)
+        self._total += sum(len(self._prelude.get(entry, ())) for entry in entries)
         self._worker.ask(wire.Load(self._members(entries)), self._patience.prepare_s)
-        for phase in (self._compile(entries), self._rehearse(), self._time(repeats)):
+        for phase in (self._compile(entries), self._serve_prelude(), self._time(repeats)):
             for step in phase:
                 try:
                     step()
@@ -143,7 +143,7 @@ class _Profiler:
         return failures | {entry: self._profile(entry) for entry in self._timed}
 
     def _members(self, entries: list[EntryId]) -> tuple[wire.Member, ...]:
-        points = [point for entry in entries for point in (*self._grid[entry], *self._rehearsal.get(entry, ()))]
+        points = [point for entry in entries for point in (*self._grid[entry], *self._prelude.get(entry, ()))]
         members = (member for point in points for member in point.members)
         return tuple(dict.fromkeys(members))
 
@@ -181,8 +181,8 @@ class _Profiler:
             if not (first and self._timed[entry].has_run(at)):
                 yield partial(self._run_one, entry, at, first)
 
-    def _rehearse(self) -> Iterator[Callable[[], None]]:
-        asked = [(point.due, entry, point) for entry in self._timed for point in self._rehearsal.get(entry, ())]
+    def _serve_prelude(self) -> Iterator[Callable[[], None]]:
+        asked = [(point.due, entry, point) for entry in self._timed for point in self._prelude.get(entry, ())]
         for _, entry, point in sorted(asked, key=lambda each: each[0]):
             if entry in self._timed:
                 yield partial(self._serve_one, entry, point)

@@ -62,7 +62,7 @@ class Timed:
         self._took(ran.report, held)
 
     def served(self, executed: Executed, ran: wire.Ran, held: int, sent: Ns, known: Ns, idle: Ns) -> None:
-        """A request of the rehearsal: the very first run of its dims, or a later one."""
+        """A request of the prelude: the very first run of its dims, or a later one."""
         if executed not in self._seen:
             self._met(executed, ran, held)
             return

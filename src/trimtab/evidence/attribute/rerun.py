@@ -38,8 +38,8 @@ from trimtab.domain.workload import Provenance, Workload
 from trimtab.evidence.attribute.parts import descend
 from trimtab.evidence.attribute.split import Int, Members, batch_rows
 from trimtab.evidence.stats.quantiles import Floats
-from trimtab.mapping.cost import unit_draws
 from trimtab.mapping.route import Router
+from trimtab.mapping.service import unit_draws
 from trimtab.serving.simulate import simulate
 
 JITTER: Ns = 60_000
