@@ -30,7 +30,7 @@ def check_cores(workers: Sequence[int], driver: int, may_share: bool) -> None:
 @contextlib.contextmanager
 def pinned(cores: set[int]) -> Iterator[None]:
     """Every thread of this process keeps to ``cores``, so that none of them runs on a worker's."""
-    before = {tid: os.sched_getaffinity(tid) for tid in threads()}
+    before = dict(filter(None, map(_where, threads())))
     for tid in before:
         move(tid, cores)
     try:
@@ -49,6 +49,14 @@ def aside(core: int) -> set[int]:
 def threads() -> list[int]:
     """The threads of this process."""
     return [int(name) for name in os.listdir("/proc/self/task")]  # noqa: PTH208 - names, not paths
+
+
+def _where(tid: int) -> tuple[int, set[int]] | None:
+    """A thread and its cores; None if it has ended since it was listed."""
+    try:
+        return tid, os.sched_getaffinity(tid)
+    except ProcessLookupError:
+        return None
 
 
 def move(tid: int, cores: set[int]) -> None:
