@@ -1,4 +1,5 @@
-"""The fusion example: its study loads, its candidates are single changes, and its traffic is what it says."""
+"""The fusion example: its network and traffic are the embedder's, what is tried changes fusion alone, and the time that
+it asks for is enough."""
 
 from __future__ import annotations
 
@@ -7,59 +8,63 @@ from pathlib import Path
 import numpy as np
 from msgspec.structs import replace
 
-from trimtab.backends._options import refuse
-from trimtab.backends.iree import CHOICES, arguments
-from trimtab.domain.plan import CompileSpec
-from trimtab.domain.profile import CompileOptions
-from trimtab.domain.study import PayloadSpec
+from trimtab.backends.torch import CHOICES, ENTRY_S, LEVELS
+from trimtab.domain.study import PayloadSpec, Study
+from trimtab.domain.workload import Workload
+from trimtab.loop.schedule import cut, plan_time, profiling_s
 from trimtab.readers.traffic import read_workload
-from trimtab.retuning.moves import changed
+from trimtab.retuning import moves
+from trimtab.store._seconds import seconds
 from trimtab.store.study import load_study
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "fusion"
 STUDY = load_study(EXAMPLE / "study.toml")
-OCR = load_study(EXAMPLE.parent / "ocr" / "study.toml")
+EMBEDDER = load_study(EXAMPLE.parent / "minilm" / "study.toml")
 
 
-def told(spec: CompileSpec) -> tuple[str, ...]:
-    return arguments(CompileOptions(optimisation=spec.optimisation, extra=spec.options))
+def traffic(study: Study) -> Workload:
+    """The bank of texts is made, not kept, so the traffic is read without it."""
+    random = replace(study.workload, payload=PayloadSpec(kind="random"))
+    return read_workload(replace(study, workload=random), EXAMPLE)
 
 
-def test_each_candidate_changes_how_operators_are_fused_and_nothing_else() -> None:
-    base = STUDY.baseline
-    assert {plan.id: changed(base, plan) for plan in STUDY.candidates} == {
-        "aggressive": ("optimisation",),
-        "highest": ("optimisation",),
-        "im2col": ("optimisation",),
-        "im2col-aggressive": ("optimisation",),
-    }
-    for plan in STUDY.candidates:
-        same = replace(plan.compile, optimisation=base.compile.optimisation, options=base.compile.options)
-        assert (same, plan.serve) == (base.compile, base.serve)
+def test_network_and_sources_of_traffic_are_those_of_the_embedder() -> None:
+    ours, theirs, folder = STUDY.workload, EMBEDDER.workload, EXAMPLE.parent / "minilm"
+    pairs = [
+        (ours.arrivals.file, theirs.arrivals.file),
+        (ours.payload.bank, theirs.payload.bank),
+        (STUDY.model.path, EMBEDDER.model.path),
+        (STUDY.model.torch, EMBEDDER.model.torch),
+    ]
+    assert [(EXAMPLE / one).resolve() for one, _ in pairs] == [folder / other for _, other in pairs]
+    assert (STUDY.model.inputs, STUDY.dims) == (EMBEDDER.model.inputs, EMBEDDER.dims)
 
 
-def test_the_compiler_is_told_something_else_for_each_plan() -> None:
-    plans = (STUDY.baseline, *STUDY.candidates)
-    assert all(refuse(plan.id, plan.compile.options, CHOICES, {}) is None for plan in plans)
-    assert len({told(plan.compile) for plan in plans}) == len(plans)
-    assert "--iree-opt-level=O0" in told(STUDY.baseline.compile)
+def test_today_is_what_the_compiler_does_by_itself_and_unfused_differs_in_nothing_else() -> None:
+    spec = STUDY.baseline.compile
+    assert (spec.backend, spec.optimisation, spec.options) == ("torch", "default", {"cache": "shared"})
+    assert LEVELS["default"] == {}
+    assert "shared" in CHOICES["cache"]
+    assert STUDY.candidates == ()
+    unfused = moves.optimise(STUDY.baseline, moves.LOWEST)
+    assert moves.changed(STUDY.baseline, unfused) == ("optimisation",)
+    assert LEVELS[unfused.compile.optimisation] == {"fusion": "off"}
 
 
-def test_the_network_and_the_sources_of_traffic_are_those_of_the_recogniser() -> None:
-    assert (STUDY.model, STUDY.dims) == (OCR.model, OCR.dims)
-    ours, theirs = STUDY.workload, OCR.workload
-    files = [(EXAMPLE / one).resolve() for one in (ours.arrivals.file, ours.shapes.file, ours.payload.bank)]
-    folder = EXAMPLE.parent / "ocr"
-    assert files == [folder / one for one in (theirs.arrivals.file, theirs.shapes.file, theirs.payload.bank)]
+def test_the_time_is_enough_for_traffic_that_can_decide() -> None:
+    """Each slice holds 20 blocks of a dozen requests, which simulated queues take to forget."""
+    profiling = profiling_s(STUDY, {"torch": ENTRY_S}.__getitem__)
+    schedule = plan_time(seconds(STUDY.budget.time), STUDY.budget.replays, profiling, STUDY.budget.replay_s)
+    whole = traffic(STUDY)
+    tune, held_out = cut(whole, schedule)
+    assert seconds(STUDY.budget.time) <= 12 * 60
+    assert tune.stop - tune.start >= 240
+    assert held_out.stop - held_out.start >= 300
 
 
-def test_every_line_has_an_entry_and_the_load_is_even() -> None:
-    """The bank of images is made, not kept, so the traffic is read without it."""
-    traffic = replace(STUDY.workload, payload=PayloadSpec(kind="random"))
-    found = read_workload(replace(STUDY, workload=traffic), EXAMPLE)
-    ends = [entry.hi[0] for entry in STUDY.baseline.compile.entries]
+def test_the_load_is_even_and_long_texts_are_many() -> None:
+    found = traffic(STUDY)
     assert len(found) == 4000
-    assert int(found.dims.max()) <= max(ends)
-    assert all(((found.dims > low) & (found.dims <= high)).any() for low, high in zip([0, *ends], ends, strict=False))
     by_minute = np.bincount(found.scheduled // 60_000_000_000)[:-1] / 60
-    assert 4.5 < by_minute.min() < by_minute.max() < 8
+    assert 6 < by_minute.min() < by_minute.max() < 10
+    assert (found.dims > 384).mean() > 0.1
