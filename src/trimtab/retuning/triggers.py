@@ -200,7 +200,8 @@ def _found(proven: Proven) -> str:
     if told is None:
         return ""
     if told.delay is None:
-        return f" Where service takes 1.5 times as long it fires in {told.found * 100:.3g} % of such runs only."
+        how = f"fires in {told.found * 100:.3g} % of such runs only" if told.found else "does not fire"
+        return f" Where service takes 1.5 times as long it {how}."
     return f" Where service takes 1.5 times as long it fires after {told.delay:.0f} requests ({_ends(told)})."
 
 
