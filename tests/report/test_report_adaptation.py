@@ -168,6 +168,10 @@ def test_a_fusion_level_shows_its_workspace_and_intervals_and_a_replay_outranks_
     }  # fmt: skip
     simulated = grids(part(view(with_("retune", series("retune.fusion", [row]))), "compile"))["Fusion against memory"]
     assert [column.label for column in simulated.columns[4:]] == ["Workspace", "Peak", "Compile", "p95 against today"]
+    both = grids(part(view(with_("retune", series("retune.fusion", [row | {"scratch": 30.0}]))), "compile"))
+    assert [(column.label, cell.text) for column, cell in zip(
+        both["Fusion against memory"].columns[4:6], both["Fusion against memory"].rows[0].cells[4:6], strict=True
+    )] == [("Workspace", f"18{G}MiB"), ("Scratch", f"30{G}MiB")]  # fmt: skip
     assert [(cell.text, cell.sub) for cell in simulated.rows[0].cells[3:]] == [
         (f"16{G}ms", "(15.5 to 16.5) at 1x192"), (f"18{G}MiB", ""), (f"150{G}MiB", ""), (f"80{G}ms", ""),
         (f"−40{G}%", f"simulated (−45 to −35{G}%)"),

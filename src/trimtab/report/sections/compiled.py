@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from trimtab.domain.figure import Interval, Series
 from trimtab.report import words
@@ -14,6 +14,9 @@ KERNELS = 2
 
 LEVELS = 15
 """About how many rows of fusion levels are open: those of whole entries."""
+
+HELD = {"workspace": "Workspace", "scratch": "Scratch"}
+"""What one run holds, by the name of its column: shown where it is known."""
 
 Name = tuple[str, str]
 """(plan, entry)."""
@@ -110,14 +113,14 @@ def _fusion(book: Book) -> Iterable[Block]:
     trades = [str(row["trade"]).partition(": ") for row in rows if row.get("trade")]
     if trades:
         yield Prose(paragraphs=tuple((f"{level}:", words.typeset(rest)) for level, _, rest in trades))
-    counted = any(real(row.get("workspace")) is not None for row in rows)
+    counted = [name for name in HELD if any(real(row.get(name)) is not None for row in rows)]
     tail = f"{book.record.study.sla.metric} against today"
     columns = (
         Column(label="Graph-optimisation level"),
         Column(label="Operators", align="right"),
         Column(label="Fused", align="right"),
         Column(label="Warm", align="right"),
-        *((Column(label="Workspace", sub="one run", align="right"),) if counted else ()),
+        *(Column(label=HELD[name], sub="one run", align="right") for name in counted),
         Column(label="Peak", align="right"),
         Column(label="Compile", align="right"),
         *((Column(label=tail, align="right"),) if "change" in series.columns else ()),
@@ -140,14 +143,14 @@ def _measured(book: Book) -> dict[str, Values]:
     return {str(row["plan"]): row for row in rows if real(row.get("measured")) is not None}
 
 
-def _level(row: Values, counted: bool, measured: Values) -> Row:
+def _level(row: Values, counted: Sequence[str], measured: Values) -> Row:
     shape = f"at {row['shape']}" if row.get("shape") else ""
     cells = [
         Cell(text=str(row["level"]), sub=f"{row['plan']}, {row['entry']}"),
         Cell(text=_operators(real(row.get("operators_before")), real(row.get("operators")))),
         Cell(text=words.number(real(row.get("fused")))),
         Cell(text=_ms(real(row.get("warm"))), sub=" ".join(filter(None, (_between(row, "warm_", "ms"), shape)))),
-        *((Cell(text=_mib(row.get("workspace"))),) if counted else ()),
+        *(Cell(text=_mib(row.get(name))) for name in counted),
         Cell(text=_mib(row.get("peak"))),
         Cell(text=_ms(real(row.get("compile")))),
     ]
