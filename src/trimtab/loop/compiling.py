@@ -17,7 +17,7 @@ from trimtab.domain.noun import Dims, EntryId
 from trimtab.domain.plan import Plan, ServePolicy
 from trimtab.evidence.score.reference import ReferenceSet
 from trimtab.loop import answers
-from trimtab.loop.context import TUNE, Context, profile_digest
+from trimtab.loop.context import TUNE, Context, Profiles, profile_digest
 from trimtab.loop.executor import Group
 from trimtab.loop.runs import simulated
 from trimtab.loop.trial import Profile, Profiled, Result, Trial
@@ -54,14 +54,14 @@ class _Keeper(Watched):
     """Puts each profile into the packet as soon as it is there."""
 
     def __init__(self, ctx: Context, inputs: dict[str, dict[str, str]]) -> None:
-        super().__init__(ctx.progress)
+        super().__init__(ctx.progress, len(inputs))
         self._ctx, self._inputs = ctx, inputs
 
     def made(self, trial: Trial, result: Result, envelope: Envelope) -> None:
         assert isinstance(trial, Profile)
         assert isinstance(result, Profiled)
         ctx, plan = self._ctx, trial.plan.id
-        made = (*result.profiles, *result.failures)
+        made: Profiles = (*result.profiles, *result.failures)
         files = (ctx.packet.write_profiles(plan, made, digest(envelope)), *ctx.machine_files(envelope))
         mark_done(ctx.packet.folder, _checkpoint(plan), self._inputs[plan], files)
         ctx.keep(files)

@@ -192,19 +192,6 @@ class Context:
         return Entry(id=entry, kind="dynamic", lo=lo, hi=hi, batch=(1, most))
 
 
-class Renamed:
-    """Progress of one piece of work, shown under its stage's name with a note of what it is."""
-
-    def __init__(self, progress: Progress, stage: str, note: str) -> None:
-        self._progress = progress
-        self._stage = stage
-        self._note = note
-
-    def step(self, stage: str, done: float, total: float | None, note: str = "") -> None:
-        """Pass it on."""
-        self._progress.step(self._stage, done, total, f"{self._note} {note}".strip())
-
-
 def profile_digest(plan: Plan) -> str:
     """What a profile depends on: the compiled programs, and the batch sizes that run through them. (Larger batches
     leave other traces in the caches: timed in one process with them, single requests come out slower.)"""

@@ -37,8 +37,10 @@ class Keeper(Watched):
     ``controllers``: who may change the plan of each run.
     """
 
-    def __init__(self, ctx: Context, inputs: Inputs, controllers: Mapping[str, Controller | None]) -> None:
-        super().__init__(ctx.progress)
+    def __init__(
+        self, ctx: Context, inputs: Inputs, controllers: Mapping[str, Controller | None], expected: int = 1
+    ) -> None:
+        super().__init__(ctx.progress, expected)
         self._ctx, self._inputs, self._controllers = ctx, inputs, controllers
         self._logs: dict[str, TelemetrySink] = {}
         self._began: dict[str, RunInfo] = {}

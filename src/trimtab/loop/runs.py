@@ -171,11 +171,12 @@ def _under(run: RunInfo, workload: Workload, setting: Setting) -> RunInfo:
 def _traces(ctx: Context, comparisons: Sequence[Sequence[Wanted]], stage: str) -> dict[str, Trace]:
     """Every run of ``comparisons`` by its id; what is not in the packet is made now."""
     wanted = {one.id: one for runs in comparisons for one in runs}
-    groups = [_lacking(ctx, runs, stage) for runs in comparisons]
+    groups = [group for runs in comparisons if (group := _lacking(ctx, runs, stage)).trials]
+    count = sum(len(group.trials) for group in groups)
     controllers = {one.id: one.controller for one in wanted.values()}
-    keeper = Keeper(ctx, lambda run, envelope: _inputs(ctx, wanted[run], stage, envelope), controllers)
+    keeper = Keeper(ctx, lambda run, envelope: _inputs(ctx, wanted[run], stage, envelope), controllers, count)
     try:
-        ctx.executor.perform(ctx.material, [group for group in groups if group.trials], keeper)
+        ctx.executor.perform(ctx.material, groups, keeper)
     finally:
         keeper.close()
     return {id: keeper.traces.get(id) or _stored(ctx, id) for id in wanted}  # noqa: A001 - the word of the noun

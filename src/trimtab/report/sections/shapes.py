@@ -127,10 +127,10 @@ def _panels(book: Book, series: Series, points: list[Datum]) -> tuple[Panel, ...
     if not points:
         return ()
     points = sorted(points, key=lambda point: point["x"])
-    far = max(float(point["x"]) for point in points) * 1.02
     name = book.record.study.dim_names[0] if len(book.record.study.dim_names) == 1 else "executed volume"
-    where = marks.x("x", domain=(0.0, far), tickCount=8, title=name)
     histogram = book.series(f"workload.{name}")
+    far = max([float(point["x"]) for point in points] + _seen(histogram)) * 1.02
+    where = marks.x("x", domain=(0.0, far), tickCount=8, title=name)
     makers: list[Maker] = [partial(_traffic, histogram)] if histogram else []
     costs = book.series("compile.shapes")
     makers.append(partial(entries.panel, book, far))
@@ -142,6 +142,11 @@ def _panels(book: Book, series: Series, points: list[Datum]) -> tuple[Panel, ...
     makers.append(partial(_service, points))
     makers += [partial(requests.rug, book)] if true_sizes else []
     return marks.stack(makers, where, "size" if true_sizes else "")
+
+
+def _seen(histogram: Series | None) -> list[float]:
+    """Where the bars of the traffic end."""
+    return [bar["end"] for bar in entries.bars(histogram, "requests") if bar["n"]] if histogram else []
 
 
 def _service(points: list[Datum], base: Base) -> Panel:

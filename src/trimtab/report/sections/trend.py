@@ -11,6 +11,8 @@ from trimtab.report.palette import colour
 FEWEST = 3
 """Windows below which a trend is not drawn."""
 HEIGHT = 186
+NAME = 0.06
+"""How far from the bound its name stands, as a share of the plot's height."""
 
 LOOKS = {"baseline": "static", "candidate": "adapted"}
 """Arm, as stored -> the ink of its plan."""
@@ -54,11 +56,30 @@ def _layers(book: Book, series: Series) -> list[Spec]:
         layers.append(marks.layer(marks.band(), curves[arm], **band))
         layers.append(marks.layer({**marks.line(look), "point": _dot(look)}, curves[arm], x=where, y=high))
     said = words.percent(limit) if share else f"{words.number(limit)} ms"
-    label = {"window": count + 0.4, "value": limit, "text": f"bound {said}"}
-    tag = marks.words(dx=-4, dy=-8, align="right", color=colour("fail"))
+    right, below = _free(curves, limit, top, count)
+    label = {"window": count + 0.4 if right else 1 - 0.4, "value": limit, "text": f"bound {said}"}
+    side: Spec = {"dx": -4, "align": "right"} if right else {"dx": 4}
+    tag = marks.words(**side, dy=9 if below else -8, color=colour("fail"))
     layers.append(marks.layer(marks.bound(), [label], y=high))
     layers.append(marks.layer(tag, [label], x=where, y=high, text=marks.to("text")))
     return layers
+
+
+def _free(curves: dict[str, list[Datum]], limit: float, top: float, count: int) -> tuple[bool, bool]:
+    """Whether the name of the bound stands at its right end, and whether below it: where the curves are farthest."""
+
+    def room(place: tuple[bool, bool]) -> float:
+        right, below = place
+        middle = limit + (-NAME if below else NAME) * top
+        near = [
+            row["value"]
+            for curve in curves.values()
+            for row in curve
+            if abs(row["window"] - (count if right else 1)) < 1
+        ]
+        return min((abs(value - middle) for value in near), default=top)
+
+    return max(((True, False), (False, False), (True, True), (False, True)), key=room)
 
 
 def _dot(look: str) -> Spec:
