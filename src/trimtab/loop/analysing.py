@@ -17,8 +17,10 @@ from trimtab.loop.context import TUNE, Context
 def analysis(
     ctx: Context, adaptation: Adaptation | str | None = None, measured: Measured | str | None = None
 ) -> Analysis:
-    """The analysis of the typical replay: the one whose primary metric is the median. ``adaptation``: what adapting would
-    win; ``measured``: what it won."""
+    """The analysis of the typical replay: the one whose primary metric is the median.
+
+    ``adaptation``: what adapting would win; ``measured``: what it won.
+    """
     baseline, seeds, replayed = ctx.study.baseline, ctx.study.seeds, baseline_replays(ctx)
     typical = sorted(replayed, key=lambda trace: latency.metric_value(trace, ctx.study.sla))[len(replayed) // 2]
     tune = ctx.workload.take(ctx.slice(TUNE))

@@ -84,9 +84,9 @@ def pooled(
             fix="install the same versions of trimtab's runtimes on every node",
         )
     home = _home(usable, stored)
-    why = {m.envelope.host: unlike(home.envelope, m.envelope) for m in usable if m is not home}
-    beside = tuple(m for m in usable if m is not home and not why[m.envelope.host])
-    return Pool(home, beside, left_out | {host: reasons for host, reasons in why.items() if reasons})
+    apart = [(m, unlike(home.envelope, m.envelope)) for m in usable if m is not home]
+    left_out |= {m.envelope.host: why for m, why in apart if why}
+    return Pool(home, tuple(m for m, why in apart if not why), left_out)
 
 
 def _home(usable: Sequence[Machine], stored: Sequence[Envelope]) -> Machine:

@@ -97,7 +97,9 @@ def _lease(ray: Any, progress: Progress) -> _Leased:
     progress.step(BAR, 0, None, f"leasing {len(nodes)} nodes")
     hellos = {actor.hello.remote(): node for node, actor in nodes.items()}
     ready, late = ray.wait(list(hellos), num_returns=len(hellos), timeout=LEASE_S) if hellos else ([], [])
-    refused = {_named(hellos[each]): ("busy with other work of the cluster",) for each in late}
+    refused: dict[str, tuple[str, ...]] = {
+        _named(hellos[each]): ("busy with other work of the cluster",) for each in late
+    }
     machines: dict[str, list[str]] = {}
     for each in ready:
         try:
@@ -116,7 +118,7 @@ def _lease(ray: Any, progress: Progress) -> _Leased:
 def _executor(ray: Any, leased: _Leased, study: Study, stored: Sequence[Envelope], progress: Progress) -> RayExecutor:
     """On the machines that are alike; the others are let go."""
     cores, runtimes = study.envelope.cores, runtimes_of(study)
-    found = []
+    found: list[Machine] = []
     for machine, nodes in sorted(leased.machines.items()):
         progress.step(BAR, len(found), len(leased.machines), "looking at each machine")
         try:
