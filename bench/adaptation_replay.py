@@ -53,7 +53,7 @@ def profiles(plan: Plan, load: Workload, model: ModelFile) -> tuple[CompileProfi
     points, later = grid(load, plan, POINTS), load.take(Slice(name="later", start=len(load) // 2, stop=len(load)))
     found = profile_plan(
         plan, model, factory("openvino"), PAYLOADS, points, REPEATS, WORKER,
-        prelude=prelude(load, plan, NEW_SHAPES),
+        prelude=prelude(later, plan, NEW_SHAPES),
     )  # fmt: skip
     failed = [result for result in found if isinstance(result, CompileFailure)]
     if failed:

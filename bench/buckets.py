@@ -7,7 +7,7 @@ cost of a bucket is measured here: OpenVINO compiles the network for that one sh
 
 Boundaries are chosen on the first 40 % of each traffic and judged on the rest. Every set ends at the largest size that
 the study accepts, so all of them cover everything. *fitted* minimises the total (mapping/buckets), *tail* the p95 of
-the queue on the tuning part's arrivals (mapping/tail). The padding-aware formula has no number of entries; its step
+the queue on the tuning part's arrivals (tail.py). The padding-aware formula has no number of entries; its step
 and its limit are set to what is best for each number, on the tuning part.
 
 *Wasted* = ms of the padded run less ms of a bucket that fits exactly, over all held-out requests. p95 and goodput: the
@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import tail
 from marked import percent, stamp, table, told
 from msgspec.structs import replace
 from numpy.typing import NDArray
@@ -41,7 +42,7 @@ from trimtab.domain.profile import CompileFailure, CompileOptions
 from trimtab.domain.study import Study
 from trimtab.domain.trace import RunInfo
 from trimtab.domain.workload import Slice, Workload
-from trimtab.mapping import buckets, formulas, tail
+from trimtab.mapping import buckets, formulas
 from trimtab.mapping.route import Router
 from trimtab.readers.payload import RandomPayloads
 from trimtab.readers.traffic import read_workload
@@ -183,8 +184,7 @@ def chosen(one: Case) -> dict[int, dict[str, Ends]]:
     plain = buckets.sweep(dims, cost, max(counts), limit=one.high)
     tailed = tail.fit(dims, arrivals, cost, max(counts), limit=one.high)
     return {
-        k: {"fitted": plain[k - 1].boundaries, "tail": tailed[k - 1].boundaries}
-        | rivals(dims, cost, one.low, one.high, k)
+        k: {"fitted": plain[k - 1].boundaries, "tail": tailed[k - 1]} | rivals(dims, cost, one.low, one.high, k)
         for k in counts
     }
 
@@ -247,12 +247,13 @@ def verdicts(found: dict[str, list[Row]]) -> str:
     better = sum(row.p95["tail"] < row.p95["fitted"] for row in rows)
     worse = sum(row.p95["tail"] > row.p95["fitted"] for row in rows)
     beaten = sum(min(row.p95["tail"], row.p95["fitted"]) > row.p95[row.best] for row in rows)
-    return (
-        f"At least {GOAL:.0%} less wasted at every number of entries: {', '.join(met) or 'none'} (goal: two traffics); "
-        f"by number of entries: {'; '.join(partly)}. p95 by *tail* against *fitted*: shorter in {better}, longer in {worse} "
-        f"of {len(rows)} rows; the best formula has a shorter p95 than both in {beaten}. p95 and goodput: fitted / tail / "
-        "best formula."
-    )
+    return "\n".join((
+        f"- At least {GOAL:.0%} less wasted at every number of entries: {', '.join(met) or 'none'} (goal: two traffics); "
+        f"by number of entries: {'; '.join(partly)}.",
+        f"- p95 by *tail* against *fitted*: shorter in {better}, longer in {worse} of {len(rows)} rows; the best formula has "
+        f"a shorter p95 than both in {beaten}.",
+        "- p95 and goodput: fitted / tail / best formula.",
+    ))  # fmt: skip
 
 
 def main(argv: Sequence[str]) -> None:

@@ -210,16 +210,16 @@ def tables(rig: Rig, seconds: float) -> str:
     share = (grid.profiling + found.seconds) / grid.seconds
     kept = worth[found.point] / best
     facts = (
-        f"{len(POINTS)} plans x {TIMES} replays of {len(grid.load)} requests ({grid.seconds:.0f} s of the machine); goodput "
-        f"within {grid.sla.bound_ms:g} ms: best {best:.1%} ({grid.plans[order[0]].id}), median "
+        f"{len(POINTS)} plans x {TIMES} replays of {len(grid.load)} requests ({grid.seconds:.0f} s of the machine); "
+        f"goodput within {grid.sla.bound_ms:g} ms: best {best:.1%} ({grid.plans[order[0]].id}), median "
         f"{worth[order[len(order) // 2]]:.1%}, worst {worth[order[-1]]:.1%}. A/A, between a plan's two replays: median "
         f"{median(spread):.1%}, largest {max(spread):.1%}. Simulated against replayed: rank correlation {ranks:.2f}."
     )
     verdict = "met" if kept >= GOAL and share <= BUDGET else "NOT met"
     picked = (
-        f"The product, once for real: {grid.plans[found.point].id}, {kept:.1%} of the best goodput, for {share:.1%} of the "
-        f"grid's time ({grid.profiling:.0f} s profiles, {found.seconds:.0f} s replays); goal {GOAL:.0%} for {BUDGET:.0%}: "
-        f"{verdict}."
+        f"The product, once for real: {grid.plans[found.point].id}, {kept:.1%} of the best goodput, for {share:.1%} of "
+        f"the grid's time ({grid.profiling:.0f} s profiles, {found.seconds:.0f} s replays); "
+        f"goal {GOAL:.0%} for {BUDGET:.0%}: {verdict}."
     )
     head = ("search", "of the best goodput, mean", f"worst of {SEEDS}", f"at least {GOAL:.0%}", "of the grid's time")
     pair = table(("", "plan", "goodput in the grid", "replayed anew"), again(grid, found.point))

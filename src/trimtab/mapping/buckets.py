@@ -39,7 +39,7 @@ from trimtab.mapping import formulas
 Cost = Callable[[int], float]
 """Milliseconds of one request in a bucket that ends at this value."""
 
-Family = Literal["fitted", "tail", "linear", "exponential", "powers-of-two", "padding-aware", "exact", "dynamic"]
+Family = Literal["fitted", "linear", "exponential", "powers-of-two", "padding-aware", "exact", "dynamic"]
 FORMULAS: tuple[Family, ...] = ("linear", "exponential", "powers-of-two", "padding-aware")
 
 SHARES = (0.0, 0.125, 0.25, 0.375, 0.5)
