@@ -8,13 +8,12 @@ from pathlib import Path
 import numpy as np
 from msgspec.structs import replace
 
-from trimtab.backends.torch import CHOICES, ENTRY_S, LEVELS
+from trimtab.backends.torch import CHOICES, LEVELS
 from trimtab.domain.study import PayloadSpec, Study
 from trimtab.domain.workload import Workload
-from trimtab.loop.schedule import cut, plan_time, profiling_s
+from trimtab.loop.schedule import cut, plan_time
 from trimtab.readers.traffic import read_workload
 from trimtab.retuning import moves
-from trimtab.store._seconds import seconds
 from trimtab.store.study import load_study
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "fusion"
@@ -52,12 +51,13 @@ def test_today_is_what_the_compiler_does_by_itself_and_unfused_differs_in_nothin
 
 
 def test_the_time_is_enough_for_traffic_that_can_decide() -> None:
-    """Each slice holds 20 blocks of a dozen requests, which simulated queues take to forget."""
-    profiling = profiling_s(STUDY, {"torch": ENTRY_S}.__getitem__)
-    schedule = plan_time(seconds(STUDY.budget.time), STUDY.budget.replays, profiling, STUDY.budget.replay_s)
+    """Each slice holds 20 blocks of a dozen requests, which simulated queues take to forget; the replays take eight of
+    the twelve minutes, for starting torch twelve times and compiling it take the rest."""
+    schedule = plan_time(0.0, STUDY.budget.replays, 0.0, STUDY.budget.replay_s)
+    traffic_s = STUDY.budget.replays * (2 * schedule.held_out_s + schedule.tune_s) + 3 * schedule.tune_s
     whole = traffic(STUDY)
     tune, held_out = cut(whole, schedule)
-    assert seconds(STUDY.budget.time) <= 12 * 60
+    assert traffic_s <= 8 * 60
     assert tune.stop - tune.start >= 240
     assert held_out.stop - held_out.start >= 300
 

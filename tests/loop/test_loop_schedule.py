@@ -12,18 +12,18 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from trimtab import backends
-from trimtab.loop.schedule import AMPLE_S, CONFIRMED, FIXED_S, PROFILE_S, START_S, plan_time, profiling_s
+from trimtab.loop.schedule import AMPLE_S, CONFIRMED, FIXED_S, PROFILE_S, START_S, plan_time, profiling_s, starting_s
 from trimtab.store.study import load_study
 
 
-@given(st.floats(600, 10_000), st.integers(1, 5), st.floats(1, 100), st.integers(0, 3))
+@given(st.floats(600, 10_000), st.integers(1, 5), st.floats(1, 100), st.integers(0, 3), st.floats(1, 9))
 def test_replays_starts_and_profiles_add_up_to_the_budget(
-    budget_s: float, replays: int, profiling: float, conditions: int
+    budget_s: float, replays: int, profiling: float, conditions: int, starting: float
 ) -> None:
-    found = plan_time(budget_s, replays, profiling, None, conditions)
+    found = plan_time(budget_s, replays, profiling, None, conditions, starting=starting)
     tune = replays + (CONFIRMED + 1) * (replays if budget_s >= AMPLE_S else 1)
     held_out = 2 * replays * (1 + conditions)
-    starts = START_S * (tune + held_out)
+    starts = starting * (tune + held_out)
     if found.tune_s > 0:
         spent = FIXED_S + profiling + starts + tune * found.tune_s + held_out * found.held_out_s
         assert spent == pytest.approx(budget_s)
@@ -43,7 +43,7 @@ def test_what_an_entry_takes_is_its_backends_and_counts_for_each_entry_of_each_p
     plain = load_study(loop_kit.write_study(tmp_path))
     slow = {"null": 0.0, "iree": 20.0}
     # The baseline, the reference, the lowest level, and two buckets.
-    assert profiling_s(plain, slow.__getitem__) == 4 * PROFILE_S
+    assert (profiling_s(plain, slow.__getitem__), starting_s(plain, slow.__getitem__)) == (4 * PROFILE_S, START_S)
     compile_ = replace(plain.baseline.compile, backend="iree")
     tried = replace(
         plain,
@@ -52,10 +52,11 @@ def test_what_an_entry_takes_is_its_backends_and_counts_for_each_entry_of_each_p
         space=replace(plain.space, precisions=("int8",), backends=("null",)),
     )
     # One dynamic entry: baseline, reference, lowest level, int8 in two ways, two buckets and the dynamic entry.
-    assert profiling_s(tried, slow.__getitem__) == 8 * PROFILE_S + (1 + 1 + 1 + 2 + 3) * 20.0
+    assert profiling_s(tried, slow.__getitem__) == 8 * PROFILE_S + (1 + 1 + 1 + 2 + 3) * 2 * 20.0
+    assert starting_s(tried, slow.__getitem__) == START_S + 20.0
 
 
 def test_slow_compilers_say_so_and_fast_ones_need_not() -> None:
     declared = {name: backends.info(name).entry_s for name in ("null", "onnxruntime", "openvino")}
     assert set(declared.values()) == {0.0}
-    assert all(importlib.import_module(f"trimtab.backends.{name}").ENTRY_S >= 10 for name in ("iree", "torch"))
+    assert all(importlib.import_module(f"trimtab.backends.{name}").ENTRY_S > START_S for name in ("iree", "torch"))

@@ -47,8 +47,8 @@ class Ability(Noun, frozen=True, kw_only=True):
 class BackendInfo(Noun, frozen=True, kw_only=True):
     """``trimtab backends``: one runtime, whether it is usable here, and what it can do.
 
-    ``entry_s``: about how long it takes to compile and inspect one entry of a usual network, where a time budget has to
-    reckon with it, s.
+    ``entry_s``: about how long it takes to compile one entry of a usual network, where a time budget has to reckon with
+    it, s.
     """
 
     name: str

@@ -22,7 +22,7 @@ from trimtab.errors import StudyError
 from trimtab.loop.executor import Executor, Material
 from trimtab.loop.local import Local
 from trimtab.loop.machine import backend_versions
-from trimtab.loop.schedule import Schedule, plan_time, profiling_s
+from trimtab.loop.schedule import Schedule, plan_time, profiling_s, starting_s
 from trimtab.loop.shipped import Shipped
 from trimtab.mapping.cost import CostModel
 from trimtab.retuning.moves import Options
@@ -98,9 +98,16 @@ class Context:
     @cached_property
     def schedule(self) -> Schedule:
         study, budget = self.study, self.study.budget
-        profiling = profiling_s(self.study, cache(lambda name: backends.info(name).entry_s))
-        adapting = 2 * budget.replays if study.adapt.replay else 0
-        return plan_time(self.budget_s, budget.replays, profiling, budget.replay_s, len(study.conditions), adapting)
+        entry_s = cache(lambda name: backends.info(name).entry_s)
+        return plan_time(
+            self.budget_s,
+            budget.replays,
+            profiling_s(study, entry_s),
+            budget.replay_s,
+            conditions=len(study.conditions),
+            adapting=2 * budget.replays if study.adapt.replay else 0,
+            starting=starting_s(study, entry_s),
+        )
 
     @property
     def driver_core(self) -> int:

@@ -19,9 +19,11 @@ from trimtab.errors import StudyError
 FIXED_S = 30.0
 """Probe, reading, analysis and report, s."""
 PROFILE_S = 6.0
-"""Profiling one plan, s; what its backend takes to compile each entry comes on top."""
+"""Profiling one plan, s; what its backend takes to compile comes on top."""
+COMPILED = 2
+"""How often a profile compiles each entry: to time it, and to inspect it."""
 START_S = 3.5
-"""Fresh workers for one replay, s."""
+"""Fresh workers for one replay, s; here too what they compile comes on top."""
 HELD_OUT_WEIGHT = 1.5
 AMPLE_S = 900.0
 """From this budget on, candidates are confirmed as often as the baseline is replayed; below it, once."""
@@ -42,8 +44,8 @@ class Schedule(Noun, frozen=True, kw_only=True):
 
 
 def profiling_s(study: Study, entry_s: Callable[[str], float]) -> float:
-    """Seconds for the profiles of all that ``study`` may try. ``entry_s``: those that a backend, by name, takes for an
-    entry."""
+    """Seconds for the profiles of all that ``study`` may try. ``entry_s``: those that a backend, by name, takes to
+    compile an entry."""
     base, space = study.baseline.compile, study.space
     here, dynamic = len(base.entries), sum(entry.kind == "dynamic" for entry in base.entries)
     alike = (space.entries, space.batches, space.optimisations, space.precisions)
@@ -52,7 +54,13 @@ def profiling_s(study: Study, entry_s: Callable[[str], float]) -> float:
     own += [count + dynamic for count in space.buckets]
     plans = [(base.backend, count) for count in own] + [(name, here) for name in space.backends]
     plans += [(plan.compile.backend, len(plan.compile.entries)) for plan in study.candidates]
-    return sum(PROFILE_S + count * entry_s(name) for name, count in plans)
+    return sum(PROFILE_S + COMPILED * count * entry_s(name) for name, count in plans)
+
+
+def starting_s(study: Study, entry_s: Callable[[str], float]) -> float:
+    """Seconds until the workers of one replay are ready, going by the baseline."""
+    spec = study.baseline.compile
+    return START_S + len(spec.entries) * entry_s(spec.backend)
 
 
 def plan_time(
@@ -62,14 +70,15 @@ def plan_time(
     fixed_replay_s: float | None,
     conditions: int = 0,
     adapting: int = 0,
+    starting: float = START_S,
 ) -> Schedule:
-    """Deal ``budget_s`` out. ``profiling``: seconds that all profiles take; ``fixed_replay_s`` overrides the tune
-    length; each of ``conditions`` takes as many replays as the held-out slice as recorded; ``adapting`` replays of the
-    tune slice show what a controller does."""
+    """Deal ``budget_s`` out. ``profiling``: seconds that all profiles take; ``starting``: those of one replay's
+    workers; ``fixed_replay_s`` overrides the tune length; each of ``conditions`` takes as many replays as the held-out
+    slice as recorded; ``adapting`` replays of the tune slice show what a controller does."""
     confirming = replays if budget_s >= AMPLE_S else 1
     tune, held_out = replays + (CONFIRMED + 1) * confirming + adapting, 2 * replays * (1 + conditions)
     count, weight = tune + held_out, tune + held_out * HELD_OUT_WEIGHT
-    left = budget_s - FIXED_S - profiling - START_S * count
+    left = budget_s - FIXED_S - profiling - starting * count
     tune_s = fixed_replay_s if fixed_replay_s is not None else max(left, 0.0) / weight
     return Schedule(
         tune_s=tune_s,
