@@ -248,10 +248,10 @@ def verdicts(found: dict[str, list[Row]]) -> str:
     worse = sum(row.p95["tail"] > row.p95["fitted"] for row in rows)
     beaten = sum(min(row.p95["tail"], row.p95["fitted"]) > row.p95[row.best] for row in rows)
     return "\n".join((
-        f"- At least {GOAL:.0%} less wasted at every number of entries: {', '.join(met) or 'none'} (goal: two traffics); "
+        f"- At least {GOAL:.0%} less wasted at every number of entries: {', '.join(met) or 'none'} (goal: two); "
         f"by number of entries: {'; '.join(partly)}.",
-        f"- p95 by *tail* against *fitted*: shorter in {better}, longer in {worse} of {len(rows)} rows; the best formula has "
-        f"a shorter p95 than both in {beaten}.",
+        f"- p95 by *tail* against *fitted*: shorter in {better}, longer in {worse} of {len(rows)} rows; the best "
+        f"formula has a shorter p95 than both in {beaten}.",
         "- p95 and goodput: fitted / tail / best formula.",
     ))  # fmt: skip
 

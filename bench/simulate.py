@@ -105,7 +105,8 @@ def once(workload: Workload, chosen: Plan, costs: CostModel) -> tuple[float, int
     begin = time.process_time()
     router = Router(chosen.compile)
     machine = Machine(chosen, router, costs, cores)
-    trace = simulate(workload, chosen, router, costs, ProfileService(costs, 3), run, machine=machine)
+    service = ProfileService(costs, 3)
+    trace = simulate(workload, chosen, router, costs, service, run, machine=machine, handling=service.handling)
     return time.process_time() - begin, machine.handled, trace
 
 

@@ -12,7 +12,7 @@ from trimtab.domain.events import Dispatch
 from trimtab.domain.profile import CompileOptions, CompileProfile, FirstRun, Inspection, ServedRun, ShapeTiming
 from trimtab.errors import DataError
 from trimtab.mapping.cost import CostModel, First
-from trimtab.mapping.service import ALIKE, FEWEST, FIRST, NEAR, RESTED, ProfileService, nearest_firsts, unit_draws
+from trimtab.mapping.service import ALIKE, FEWEST, FIRST, NEAR, RESTED, Firsts, ProfileService, unit_draws
 
 LINE = {100: (1000, 1200, 1100), 200: (2000,), 400: (6000, 5000)}
 """Medians 1100, 2000 and 5500."""
@@ -88,8 +88,8 @@ def test_the_exchange_is_that_of_the_run_that_is_drawn() -> None:
         assert one.handling(sent(100, i)) == (k, 10 * k)
 
 
-def firsts(*pairs: tuple[int, int]) -> tuple[First, ...]:
-    return tuple(First((1, width), excess) for width, excess in pairs)
+def firsts(*pairs: tuple[int, int]) -> Firsts:
+    return Firsts([First((1, width), excess) for width, excess in pairs])
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def firsts(*pairs: tuple[int, int]) -> tuple[First, ...]:
 def test_a_first_run_is_like_those_of_its_size_at_its_time(width: int, age: int, excesses: tuple[int, ...]) -> None:
     early = [(100 + k, 900 - 100 * k) for k in range(8)]
     late = [(95, 100)] * 30 + [(390, 300)] * 30
-    assert nearest_firsts(firsts(*early, *late), (1, width), age) == excesses
+    assert firsts(*early, *late).nearest((1, width), age) == excesses
 
 
 def test_a_process_grows_older_with_each_new_shape_and_not_with_calls() -> None:
@@ -121,12 +121,12 @@ def test_a_process_grows_older_with_each_new_shape_and_not_with_calls() -> None:
 @settings(deadline=None)
 def test_a_first_run_that_came_as_early_speaks_alone(pairs: list[tuple[int, int]], age: int) -> None:
     for at, (width, excess) in enumerate(pairs):
-        found = nearest_firsts(firsts(*pairs), (1, width), at)
+        found = firsts(*pairs).nearest((1, width), at)
         alike = {e for k, (w, e) in enumerate(pairs) if w == width and abs(np.log((at + 1) / (k + 1))) <= ALIKE}
         assert len(found) == 1
         assert found[0] in alike
         assert excess in alike
-    assert len(nearest_firsts(firsts(*pairs), (1, 501), age)) == min(FIRST, len(pairs))
+    assert len(firsts(*pairs).nearest((1, 501), age)) == min(FIRST, len(pairs))
 
 
 # --- without one ----------------------------------------------------------------------------------------------------

@@ -269,7 +269,7 @@ def _fit(surface: _Surface, executed: Executed) -> _Fit:
         return _NOTHING
     near = (
         surface.points.get(executed)
-        or min(surface.points.items(), key=lambda item: (distance(item[0], executed), item[0]))[1]
+        or min(surface.points.items(), key=lambda item: (_distance(item[0], executed), item[0]))[1]
     )
     excesses = _excesses(surface, executed, near)
     read = _read(surface.tree, executed)
@@ -300,5 +300,5 @@ def _promised(entry: Entry, executed: Executed) -> bool:
     return all(lo <= d <= hi for lo, d, hi in zip(entry.lo, dims, entry.hi, strict=True))
 
 
-def distance(a: Executed, b: Executed) -> float:
+def _distance(a: Executed, b: Executed) -> float:
     return sum(abs(log(x / y)) for x, y in zip(a, b, strict=True))

@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from trimtab.domain.events import BatchReport, Dispatch
 from trimtab.domain.noun import EntryId, Executed, Ns
 from trimtab.errors import DataError
-from trimtab.mapping.cost import Again, CostModel, Exchange, First, distance
+from trimtab.mapping.cost import Again, CostModel, Exchange, First
 
 RESTED: Ns = 4_000_000
 """A worker that was free for so long has to wake up."""
@@ -68,6 +68,8 @@ class ProfileService:
         self._units: list[float] = []
         self._first_units: list[float] = []
         self._known: dict[tuple[EntryId, Executed, bool], _Sample] = {}
+        self._runs: dict[tuple[EntryId, bool], tuple[tuple[Again, ...], NDArray[np.float64]]] = {}
+        self._firsts: dict[EntryId, Firsts] = {}
         self._met: dict[tuple[int, EntryId], dict[Executed, int]] = {}
 
     def draw(self, batch: Dispatch) -> tuple[Ns, BatchReport]:
@@ -122,36 +124,62 @@ class ProfileService:
 
     def _near(self, entry: EntryId, executed: Executed, rested: bool) -> list[Again]:
         """The nearest in size of those that found the worker so; of all, where these are too few."""
-        runs = self._costs.in_service(entry).again
-        alike = [run for run in runs if (run.idle >= RESTED) is rested]
-        chosen = alike if len(alike) >= FEWEST else runs if len(runs) >= FEWEST else ()
-        return sorted(chosen, key=lambda run: distance(run.executed[1:], executed[1:]))[:NEAR]
+        if (entry, rested) not in self._runs:
+            runs = self._costs.in_service(entry).again
+            alike = tuple(run for run in runs if (run.idle >= RESTED) is rested)
+            chosen = alike if len(alike) >= FEWEST else runs if len(runs) >= FEWEST else ()
+            self._runs[entry, rested] = chosen, _logs(chosen)
+        chosen, logs = self._runs[entry, rested]
+        return [chosen[at] for at in _order(logs, executed)[:NEAR]] if chosen else []
 
     # --- new shapes ---------------------------------------------------------------------------------------------
 
     def _first(self, batch: Dispatch, warm: Ns, unit: float) -> Ns:
         """A first run, where a warm one would take ``warm``."""
-        firsts = self._costs.in_service(batch.entry).firsts
+        if batch.entry not in self._firsts:
+            self._firsts[batch.entry] = Firsts(self._costs.in_service(batch.entry).firsts)
+        firsts = self._firsts[batch.entry]
         if len(firsts) < FEWEST:
             return warm + _pick(self._costs.first_excesses(batch.entry, batch.executed), unit)
         met = self._met.setdefault((batch.worker, batch.entry), {})
         age = met.setdefault(batch.executed, len(met))
-        excess = _pick(nearest_firsts(firsts, batch.executed, age), unit)
+        excess = _pick(firsts.nearest(batch.executed, age), unit)
         return max(1, self._fitted(batch.entry, batch.executed) + excess)
 
 
-def nearest_firsts(firsts: Sequence[First], executed: Executed, age: int) -> tuple[Ns, ...]:
-    """Excesses of the first runs nearest to one of ``executed`` by a process that has met ``age`` shapes; ``firsts``
-    are in the order in which they were met."""
+class Firsts:
+    """First runs of an entry, in the order in which a fresh process met their shapes."""
 
-    def apart(at: int) -> float:
-        return abs(log((age + 1) / (at + 1)))
+    def __init__(self, firsts: Sequence[First]) -> None:
+        self._excesses = [first.excess for first in firsts]
+        self._logs = _logs(firsts)
+        self._ages = np.log(np.arange(1, len(firsts) + 1))
+        self._own: dict[Executed, list[int]] = {}
+        for at, first in enumerate(firsts):
+            self._own.setdefault(first.executed, []).append(at)
 
-    for at, first in enumerate(firsts):
-        if first.executed == executed and apart(at) <= ALIKE:
-            return (first.excess,)
-    order = sorted(range(len(firsts)), key=lambda at: distance(firsts[at].executed[1:], executed[1:]) + AGE * apart(at))
-    return tuple(firsts[at].excess for at in order[:FIRST])
+    def __len__(self) -> int:
+        return len(self._excesses)
+
+    def nearest(self, executed: Executed, age: int) -> tuple[Ns, ...]:
+        """Excesses of the nearest to a first run at ``executed`` by a process that has met ``age`` shapes."""
+        apart = np.abs(self._ages - log(age + 1))
+        for at in self._own.get(executed, ()):
+            if apart[at] <= ALIKE:
+                return (self._excesses[at],)
+        return tuple(self._excesses[at] for at in _order(self._logs, executed, AGE * apart)[:FIRST])
+
+
+def _logs(runs: Sequence[First | Again]) -> NDArray[np.float64]:
+    """float64[n, dims]: of the true dims; sizes matter by their proportion."""
+    return np.log(np.array([run.executed[1:] for run in runs], dtype=np.float64)) if runs else np.empty((0, 0))
+
+
+def _order(logs: NDArray[np.float64], executed: Executed, more: float | NDArray[np.float64] = 0.0) -> list[int]:
+    """Positions by distance in size plus ``more``, nearest first; of equals the earlier."""
+    distance = np.abs(logs - np.log(np.array(executed[1:], dtype=np.float64))).sum(axis=1) + more
+    order: list[int] = np.argsort(distance, kind="stable").tolist()
+    return order
 
 
 def _pick(values: Sequence[T], unit: float) -> T:
