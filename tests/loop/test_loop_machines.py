@@ -63,6 +63,9 @@ class Pretended:
     def lends(self, envelope: str) -> bool:
         return envelope in self.lent
 
+    def bars_controllers(self) -> str:
+        return ""
+
     def told(self) -> tuple[str, ...]:
         return ("Two machines.",)
 

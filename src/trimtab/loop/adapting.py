@@ -50,7 +50,7 @@ def measured(ctx: Context) -> Measured | str | None:
     terms = _terms(ctx)
     if isinstance(terms, str):
         return terms
-    why = unable(backends.info(base.compile.backend))
+    why = unable(backends.info(base.compile.backend)) or ctx.executor.bars_controllers()
     if why:
         return why
     plan = replace(base, id=f"{base.id}-adapted", note=f"refitted while it serves, within {_told(terms.bounds)}")

@@ -80,6 +80,10 @@ class Executor(Protocol):
         """Whether a machine beside the home one, with the envelope of this digest, makes trials too."""
         ...
 
+    def bars_controllers(self) -> str:
+        """Why no controller can change a plan while it serves; empty: one can."""
+        ...
+
     def told(self) -> tuple[str, ...]:
         """One sentence for each thing that readers of the results must know of the machines."""
         ...

@@ -25,6 +25,9 @@ class Local:
     def lends(self, envelope: str) -> bool:
         return False
 
+    def bars_controllers(self) -> str:
+        return ""
+
     def told(self) -> tuple[str, ...]:
         return ()
 

@@ -56,6 +56,9 @@ class RayExecutor:
     def lends(self, envelope: str) -> bool:
         return envelope in self._envelopes
 
+    def bars_controllers(self) -> str:
+        return "under Ray a plan is not changed while it serves; leave --executor out for adapted replays"
+
     def told(self) -> tuple[str, ...]:
         return self._told
 
@@ -150,11 +153,7 @@ class _Show:
             trial = _placed(self._groups[start.group].trials[start.trial], start.place.envelope)
             self._running[start.place.node] = _Running(start, trial, envelope)
             if self._watch.controller(trial) is not None:
-                raise UsageError(
-                    "a plan that is changed while it serves is replayed on this machine only",
-                    where="--executor ray",
-                    fix="leave --executor out, or the adapted replays",
-                )
+                raise UsageError(self._cluster.bars_controllers(), where=trial.note)
             self._watch.began(trial, envelope)
             with self._losing(start.place.node):
                 study, model = self._cluster.laid(start.place.node, self._material)
