@@ -105,7 +105,7 @@ WATCHED = Trigger(
     windows=60, false_alarms=0.0, false_alarms_interval=None, trials=(), back_to="today", owner="runtime",
     sentence="Go back to plan today when more than 5 % of requests are later than 60000 ms.",
 )  # fmt: skip
-OK, SIGN_OFF = 0, 11
+OK = 0
 
 
 def need_onnxruntime() -> None:
@@ -168,8 +168,8 @@ def test_what_loses_requests_on_newer_traffic_is_rolled_back_signed_and_verified
     assert verdict is not None
     assert proposal is not None
     assert verdict.decision == "rollback"
-    assert verdict.deciding[0] == "guard/normal/held-out/goodput"
-    assert verdict.sentence.startswith("Roll back to plan today: goodput on held-out")
+    assert "guard/quality/all-shapes" in verdict.deciding  # what is rejected has no answer
+    assert verdict.sentence.startswith("Roll back to plan today: ")
     assert (
         "failed on what is running. The trigger on goodput of held-out fired in 1 of 1 replays, after 200 requests at "
         "the soonest. On held-out, goodput went from 100 % to 1"
@@ -193,18 +193,18 @@ def test_what_loses_requests_on_newer_traffic_is_rolled_back_signed_and_verified
 
 
 @pytest.mark.slow
-def test_what_still_serves_more_is_kept(tmp_path: Path) -> None:
+def test_what_one_replay_cannot_convict_keeps_running(tmp_path: Path) -> None:
+    """It serves all, the plan before it one in ten; with one replay an arm there is no floor, so nothing passes."""
     need_two_cores()
     need_onnxruntime()
-    text = STUDY.replace("replays = 1", "replays = 3")
-    study, out = write_inputs(tmp_path, 45, 100, text), tmp_path / "packet"
-    done = trimtab("run", study, "--running", shipped(tmp_path, text), "--out", out)
+    study, out = write_inputs(tmp_path, 45, 100, STUDY), tmp_path / "packet"
+    done = trimtab("run", study, "--running", shipped(tmp_path, STUDY), "--out", out)
     assert done.returncode == OK, done.stderr
     verdict = load_record(out).verdict
     assert verdict is not None
-    assert verdict.decision == "ship", verdict.sentence
-    assert "keep plan wide, which runs. No trigger fired." in verdict.sentence
-    assert trimtab("verify", out).returncode == SIGN_OFF
+    assert (verdict.decision, verdict.reason) == ("hold", "inconclusive")
+    assert "Plan wide keeps running. No trigger fired. On held-out, goodput went from 1" in verdict.sentence
+    assert trimtab("verify", out).returncode == OK
 
 
 def refused(kind: type[TrimtabError], packet: Path, text: str, out: Path) -> str:

@@ -239,6 +239,10 @@ SENTENCES: dict[str, tuple[Case, str]] = {
         "Ship, once the compiler lead, the runtime lead and the observability engineer sign: keep plan warm-8, which "
         "runs.",
     ),
+    "one question that two cells ask": (
+        case(cell("primary", "inconclusive", baseline=None), cell("guard", "inconclusive"), running=RUNS),
+        "Hold: p95 on held-out is undecided. Plan warm-8 keeps running.",
+    ),
     "hold what runs": (
         case(cell("primary", "inconclusive", baseline=None), running=RUNS),
         "Hold: p95 on held-out is undecided. Plan warm-8 keeps running.",

@@ -68,7 +68,7 @@ def _rule(case: Case) -> Ruling:
         return Ruling("hold", "inconclusive", "there is no primary cell")
     unsure = tuple(cell for cell in (primary, *guards) if cell.status != "pass")
     if unsure:
-        verb = "is" if len(unsure) == 1 else "are"
+        verb = "is" if len({(cell.metric, cell.slice, cell.condition) for cell in unsure}) == 1 else "are"
         return Ruling("hold", "inconclusive", f"{names(unsure)} {verb} undecided", unsure)
     barred = _barred(case)
     return Ruling("hold", "inconclusive", barred) if barred else Ruling("ship", "", "", (primary, *guards))
