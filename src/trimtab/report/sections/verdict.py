@@ -6,7 +6,7 @@ from trimtab.domain.verdict import MatrixCell, Verdict
 from trimtab.report import words
 from trimtab.report.arms import arms
 from trimtab.report.book import Book
-from trimtab.report.page import Opening
+from trimtab.report.page import Answer, Opening
 from trimtab.report.sections import answers, owner, signing
 
 WORDS = {"ship": "Ship", "hold": "Hold", "rollback": "Roll back"}
@@ -25,7 +25,7 @@ def opening(book: Book) -> Opening | None:
     """The verdict, or what is known without one; None for a packet in which nothing has been found yet."""
     found = tuple(
         answer
-        for answer in (answers.primary(book), owner.answer(book), answers.change(book), answers.certainty(book))
+        for answer in (answers.primary(book), _owner(book), answers.change(book), answers.certainty(book))
         if answer is not None
     )
     verdict = book.record.verdict
@@ -37,17 +37,34 @@ def opening(book: Book) -> Opening | None:
             word="Not decided",
             sentence="",
             text=_situation(book),
-            pending="This packet has no verdict: its run has not come to the decide stage.",
+            pending=book.headline("decide") or "This packet has no verdict: its run has not come to the decide stage.",
             answers=found,
         )
     return Opening(
         status={"ship": "pass", "hold": "open", "rollback": "fail"}[verdict.decision],  # type: ignore[arg-type]
-        word=WORDS[verdict.decision] + (":" if verdict.decision == "hold" else ""),
+        word=_word(verdict),
         sentence=_sentence(book, verdict),
-        text=" ".join(part for part in (_situation(book), _open_cells(verdict)) if part),
+        text=_running(verdict) or " ".join(part for part in (_situation(book), _open_cells(verdict)) if part),
         pending=_pending(book, verdict),
         answers=found,
     )
+
+
+def _owner(book: Book) -> Answer | None:
+    """Who owns the tail; of what runs the verdict says it, for what was analysed is the plan to go back to."""
+    verdict = book.record.verdict
+    return owner.answer(book) if verdict is None or verdict.running is None else None
+
+
+def _word(verdict: Verdict) -> str:
+    if verdict.decision == "ship" and verdict.running is not None:
+        return "Keep"
+    return WORDS[verdict.decision] + (":" if verdict.decision == "hold" else "")
+
+
+def _running(verdict: Verdict) -> str:
+    """What the verdict says beyond its first sentence, of what runs; empty for a proposal."""
+    return "" if verdict.running is None else verdict.sentence.partition(". ")[2]
 
 
 def _sentence(book: Book, verdict: Verdict) -> str:
@@ -58,6 +75,8 @@ def _sentence(book: Book, verdict: Verdict) -> str:
         return words.ended(said) if verdict.sentence.startswith("Hold: ") else REASONS.get(verdict.reason, "")
     if verdict.decision == "rollback":
         return f"to plan {proposal.baseline if proposal else book.baseline.id}."
+    if verdict.running is not None:
+        return f"plan {verdict.running.plan}, which runs."
     return words.ended(proposal.move.sentence if proposal else verdict.sentence)
 
 
