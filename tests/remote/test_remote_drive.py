@@ -22,9 +22,7 @@ from trimtab.runtime.kserve import Connection
 from trimtab.runtime.remote import RemoteRequest, drive
 
 CORE = min(os.sched_getaffinity(0))
-SPEC = ModelSpec(
-    revision="1", inputs=(InputSpec(name="x", shape=("batch", "width")),), outputs=(OutputSpec(name="y"),)
-)
+SPEC = ModelSpec(revision="1", inputs=(InputSpec(name="x", shape=("batch", "width")),), outputs=(OutputSpec(name="y"),))
 MS = 1_000_000
 
 

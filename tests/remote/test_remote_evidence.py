@@ -11,7 +11,16 @@ import pytest
 from trimtab.domain.noun import NEVER
 from trimtab.domain.remote import Counters, Inside, Server
 from trimtab.domain.study import Sla
-from trimtab.domain.trace import BATCH_COLUMNS, MARK_COLUMNS, REQUEST_COLUMNS, SAMPLE_COLUMNS, RunInfo, Table, Trace, empty
+from trimtab.domain.trace import (
+    BATCH_COLUMNS,
+    MARK_COLUMNS,
+    REQUEST_COLUMNS,
+    SAMPLE_COLUMNS,
+    RunInfo,
+    Table,
+    Trace,
+    empty,
+)
 from trimtab.errors import DataError
 from trimtab.evidence import remote
 from trimtab.readers import triton_trace

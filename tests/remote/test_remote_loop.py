@@ -146,4 +146,6 @@ def test_a_run_that_loses_its_server_keeps_what_it_has(tmp_path: Path) -> None:
     assert 0 < lost.sum() < len(lost)
     assert (trace.requests["batch"] == NEVER).all()
     said = [finding.text for finding in load_record(tmp_path / "packet").findings["replay"].findings]
-    assert any(text.startswith("No counters of the server: the server does not answer ModelStatistics") for text in said)
+    assert any(
+        text.startswith("No counters of the server: the server does not answer ModelStatistics") for text in said
+    )

@@ -117,7 +117,9 @@ def test_targets_are_read_and_written_alike(text: str, target: Target) -> None:
     assert str(target) == text
 
 
-@pytest.mark.parametrize("text", ["", "h:1/m", "http://h:1/m", "kserve-v2://h:0/m", "kserve-v2://h:1/m/x", "kserve-v2://h:1/"])
+@pytest.mark.parametrize(
+    "text", ["", "h:1/m", "http://h:1/m", "kserve-v2://h:0/m", "kserve-v2://h:1/m/x", "kserve-v2://h:1/"]
+)
 def test_what_is_no_target(text: str) -> None:
     assert parse_target(text) is None
 

@@ -1,7 +1,7 @@
 """A live Triton under a real trace: an injected fault is found by name, and a healthy server is called healthy.
 
-Triton runs on the CPU out of the wheel nvidia-pytriton; its own trace is joined by request id. The network takes a fixed
-time a batch, so what makes the tail is what was set: how long the batcher holds, and how many instances there are.
+Triton runs on the CPU out of the wheel nvidia-pytriton; its own trace is joined by request id. The network takes a
+fixed time a batch, so what makes the tail is what was set: how long the batcher holds, and how many instances it has.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def write_study(folder: Path, target: str) -> Path:
     for name in ("azure_conv.csv.gz", "sroie_lines.csv.gz"):
         shutil.copy(TRACES / name, folder / name)
     head, _, rest = STUDY.partition("[workload]")
-    sla = rest[rest.index("[sla]") :].replace("bound_ms = 40.0", "bound_ms = 60.0\ndeadline_ms = 5000.0")
+    sla = rest[rest.index("[sla]") :].replace("bound_ms = 40.0", "bound_ms = 40.0\ndeadline_ms = 5000.0")
     text = f"{head.replace('hi = 100', 'hi = 1640')}[workload]{TRAFFIC}{sla}{BUDGET}"
     path = folder / "study.toml"
     path.write_text(text.format(target=target, trace=folder / "trace.json").replace("cores = [0]", f"cores = [{CORE}]"))

@@ -77,7 +77,7 @@ def make(folder: Path) -> Path:
 
 @contextmanager
 def triton(environment: Path, model: Model, folder: Path) -> Iterator[str]:
-    """A running server; the target to drive. Its trace goes to ``folder``/trace.json, its log to ``folder``/triton.log."""
+    """A running server: the target to drive. In ``folder`` are its trace (trace.json) and its log (triton.log)."""
     grpc_port = _free_port()
     site = _site(environment)
     server = site / "pytriton" / "tritonserver"

@@ -70,7 +70,9 @@ def introduced(found: Findings, target: str, server: Server) -> Findings:
     }
     told = {name: value for name, value in facts.items() if value}
     columns = {"what": list(told), "says": list(told.values())}
-    said = Finding(text=f"This study drives {target} ({facts['server']}); the machine here only sends.", owner="runtime")
+    said = Finding(
+        text=f"This study drives {target} ({facts['server']}); the machine here only sends.", owner="runtime"
+    )
     return msgspec.structs.replace(
         found,
         headline=f"Driven against {target}. {found.headline}",
@@ -111,7 +113,9 @@ def _counted(desk: Desk, inside: Inside) -> None:
     )
     for what, total, count, unit, note in given:
         value = total / count if count else None
-        desk.add(f"{name}.{what}", value, unit, count, note=note if count else "the server counted none", artifact=artifact)
+        desk.add(
+            f"{name}.{what}", value, unit, count, note=note if count else "the server counted none", artifact=artifact
+        )
     desk.add(f"{name}.failed", float(counted.failed), "requests", counted.requests, artifact=artifact)
 
 

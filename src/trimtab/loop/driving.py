@@ -97,7 +97,9 @@ def _drive(ctx: Context, part: Slice, run_id: str, keeper: Keeper) -> Driven:
     with Connection(target_of(ctx)) as connection:
         server = connection.server()
         run = _info(ctx, part, run_id, server)
-        kept = Replay(stage="replay", note=run_id, plan=THEIRS, run=run, workload=load, profiles=(), hang_s=_wait_s(ctx))
+        kept = Replay(
+            stage="replay", note=run_id, plan=THEIRS, run=run, workload=load, profiles=(), hang_s=_wait_s(ctx)
+        )
         before, files = connection.counters(), _trace_files(ctx)
         keeper.began(kept, envelope)
         with _tracing(ctx, connection) as notes:
@@ -162,7 +164,7 @@ def _counted(connection: Connection, before: Counters | None) -> tuple[Counters 
 
 @contextlib.contextmanager
 def _tracing(ctx: Context, connection: Connection) -> Iterator[list[str]]:
-    """The server traces meanwhile, if the study asks for it; the list holds what went wrong when it was told to stop."""
+    """The server traces meanwhile, if the study asks for it; the list holds what went wrong when it was to stop."""
     notes: list[str] = []
     if not ctx.study.workload.target_trace:
         yield notes
@@ -209,7 +211,9 @@ def _joined(made: Driven, files: list[Path], name: str) -> Driven:
         return _noted(made, f"The server's trace was not joined: {error.what}")
     if not found.found:
         where = f"{len(files)} new files there" if files else "no new file there"
-        return _noted(made, f"The server's trace holds none of this run's requests ({where}): see workload.target_trace")
+        return _noted(
+            made, f"The server's trace holds none of this run's requests ({where}): see workload.target_trace"
+        )
     inside = msgspec.structs.replace(made.inside, traced=found.found)
     return Driven(made.trace, inside, stages(found.queue, found.compute, found.batch))
 

@@ -90,5 +90,3 @@ def _schedule(ctx: Context) -> Schedule:
     each = (ctx.budget_s - FIXED_S) / budget.replays - PAUSE_S
     seconds = budget.replay_s if budget.replay_s is not None else max(each, 0.0)
     return Schedule(tune_s=seconds, held_out_s=seconds, replays=budget.replays, confirmed=0, confirming=0)
-
-

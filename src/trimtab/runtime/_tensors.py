@@ -49,7 +49,9 @@ def decoded(response: Any) -> dict[str, NDArray[Any]]:
     for position, output in enumerate(response.outputs):
         kind = _NUMPY.get(output.datatype)
         if kind is None or (not raw and output.datatype not in _CONTENTS):
-            raise ValueError(f"output {output.name!r} is {output.datatype or 'of no type'}, which holds no numbers here")
+            raise ValueError(
+                f"output {output.name!r} is {output.datatype or 'of no type'}, which holds no numbers here"
+            )
         shape = tuple(output.shape)
         made[output.name] = _array(output, kind, shape, raw[position] if raw else None)
     return made
@@ -85,15 +87,14 @@ def mismatch(spec: ModelSpec, metadata: Any, where: str) -> None:
 
 
 def _same(item: InputSpec, tensor: Any, where: str) -> None:
-    """ModelError unless type, rank and fixed sizes agree. A size that is fixed at the server cannot be a dynamic dim."""
+    """ModelError unless type, rank and fixed sizes agree. A size that the server fixes is no dynamic dim."""
     if tensor.datatype != DATATYPES[item.dtype]:
         wanted = next((ours for ours, name in DATATYPES.items() if name == tensor.datatype), "")
         fix = f'write dtype = "{wanted}"' if wanted else "no study can send this type"
         raise _refused(f"input {item.name!r} is {tensor.datatype} at the server, {item.dtype} in the study", where, fix)
     theirs, ours = list(tensor.shape), list(item.shape)
     fits = len(theirs) == len(ours) and all(
-        there < 0 or here == there or (here == BATCH and there == 1)
-        for here, there in zip(ours, theirs, strict=True)
+        there < 0 or here == there or (here == BATCH and there == 1) for here, there in zip(ours, theirs, strict=True)
     )
     if not fits:
         text = f"input {item.name!r} has the shape {theirs} at the server, {ours} in the study"

@@ -1,5 +1,5 @@
-"""What a study must hold that drives a server which is not ours: no plans, no conditions, no network to compile, nothing
-to compare answers with. And what one that drives none must hold: a baseline and a network."""
+"""What a study must hold that drives a server which is not ours: no plans, no conditions, no network to compile,
+nothing to compare answers with. And what one that drives none must hold: a baseline and a network."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def _run(run: RunInfo) -> Row:
             Cell(text=run.slice),
             Cell(text=run.source),
             Cell(text=words.count(run.workers)),
-            Cell(text=f"{cores}; driver {run.driver_core}"),
+            Cell(text="; ".join(filter(None, (cores, f"driver {run.driver_core}")))),
             Cell(text=str(run.seed)),
             Cell(text=share),
             Cell(text=state, sub=run.note),
@@ -92,10 +92,7 @@ def reproduce(book: Book) -> Section | None:
     lines = (
         ("trimtab verify PACKET", f"checks the hashes of {files}, documents, signatures and policy, offline"),
         ("trimtab report PACKET", "shows this report in the terminal and rewrites it"),
-        (
-            "trimtab reproduce PACKET",
-            "replays baseline and proposal again from the same seeds and compares them with this",
-        ),
+        *_again(book),
         (
             "trimtab run STUDY --fresh",
             "measures everything again, from the same seeds; model and traffic lie beside the study",
@@ -109,6 +106,17 @@ def reproduce(book: Book) -> Section | None:
         blocks=(Code(lines=lines),),
         source=source(
             f"Packet schema {manifest.packet_schema}, trimtab {manifest.trimtab}, {words.moment(manifest.created)}"
+        ),
+    )
+
+
+def _again(book: Book) -> tuple[tuple[str, str], ...]:
+    if book.record.study.workload.target:
+        return (("trimtab compare PACKET NEW --gate", "holds a later packet of the same study against this one"),)
+    return (
+        (
+            "trimtab reproduce PACKET",
+            "replays baseline and proposal again from the same seeds and compares them with this",
         ),
     )
 

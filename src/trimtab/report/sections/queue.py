@@ -34,7 +34,7 @@ def section(book: Book) -> Section | None:
         heading=_heading(book, cores),
         blocks=tuple(blocks),
         source=source(
-            "Height of a worker's strip: share of that time it was busy" if panels else "",
+            "Height of a worker's strip: share of that time it was busy" if panels and cores else "",
             _fair(book),
             artifact="traces/, accounts/",
         ),
@@ -48,7 +48,7 @@ def _heading(book: Book, cores: Series | None) -> str:
         if real(row.get("busy")) is not None and (real(row.get("batches")) or 0) > 0
     ]
     if not busy:
-        return "How the queue went over time."
+        return "How it went over time."
     said = [f"core {core} busy for {words.percent(share)}" for share, core in busy]
     return f"Batches kept {words.listed(said)} of the time."
 
