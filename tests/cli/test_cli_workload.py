@@ -48,6 +48,7 @@ def test_the_json(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     [
         (["t.csv", "--out", "x"], "--out is for a study"),
         (["t.csv", "--fresh"], "--fresh is for a study"),
+        (["t.csv", "--executor", "ray"], "--executor is for a study"),
         (["s.toml", "--column", "start_s=t"], "--column is for a table of arrivals"),
         (["s.toml", "--strict"], "--strict is for a table of arrivals"),
     ],

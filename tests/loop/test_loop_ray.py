@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -146,7 +147,7 @@ def test_ctrl_c_under_ray_keeps_the_trace_so_far_and_leaves_nothing_running(tmp_
     with (tmp_path / "said").open("w") as said:
         run = _replaying(study, out, "ray", said)  # a cluster of its own
         below = psutil.Process(run.pid).children(recursive=True)
-        run.send_signal(signal.SIGINT)
+        os.killpg(run.pid, signal.SIGINT)  # as a terminal does: to all that belong to the command
         assert run.wait(60) == 130, (tmp_path / "said").read_text()
     assert below, "the cluster's processes hang below the command"
     _, alive = psutil.wait_procs(below, timeout=20)
@@ -164,6 +165,7 @@ def _replaying(study: Path, out: Path, executor: str, said: Any) -> subprocess.P
         [sys.executable, "-m", "trimtab", "run", str(study), "--executor", executor, "--out", str(out)],
         stdout=subprocess.DEVNULL,
         stderr=said,
+        start_new_session=True,
     )
     while not any(log.stat().st_size for log in out.glob(".progress/*.rows")):
         assert run.poll() is None, "the run ended before a replay had logged anything"

@@ -1,4 +1,4 @@
-"""A node without its cluster: it lays files by digest, makes trials in processes of their own, and says how they went."""
+"""A node without its cluster: it lays files by digest, makes trials in processes of their own, says how they went."""
 
 from __future__ import annotations
 
