@@ -8,6 +8,7 @@ from sample_record import ship, verdict
 from test_report_watch import FOUND, trigger
 
 from trimtab.domain.verdict import Running, Watched
+from trimtab.report.documents import drafts
 from trimtab.report.view import view
 from trimtab.report.watch import grid
 
@@ -48,3 +49,10 @@ def test_a_trigger_says_what_it_said_to_the_new_replays(found: Watched, said: st
     cell = made.rows[0].cells[3]
     assert (cell.text, cell.sub.replace("\u00a0", " ")) == (said, sub)
     assert len(made.rows[0].cells) == len(made.columns)
+
+
+def test_the_documents_call_the_plans_by_what_they_are() -> None:
+    drafted = drafts(replace(ship(), verdict=replace(verdict("hold"), running=RUNS)))["compiler"]
+    assert "- To go back to: plan today" in drafted
+    assert "- Running: plan refit-4" in drafted
+    assert "- Proposed: plan refit-4" in drafts(ship())["compiler"]

@@ -46,7 +46,8 @@ def _compiler(pen: Pen) -> None:
     pen.say("{{proposal.sentence}}")
     proposal = pen.record.proposal
     if proposal is not None:
-        pen.points(_plan_points(pen.record.study.baseline, "Today") + _plan_points(proposal.move.plan, "Proposed"))
+        before, after = ("To go back to", "Running") if _runs(pen.record) else ("Today", "Proposed")
+        pen.points(_plan_points(pen.record.study.baseline, before) + _plan_points(proposal.move.plan, after))
     pen.points(("Compiling the proposal takes {{proposal.compile_s}}.", "It holds {{proposal.memory_mib}} more."))
     pen.head("Why: the mechanism")
     pen.points(("{{attribute.headline}}", "{{score.headline}}"))
@@ -58,6 +59,7 @@ def _compiler(pen: Pen) -> None:
         )
     )
     pen.head("Trade-offs")
+    pen.say("{{retune.headline}}")
     pen.table(
         "retune.candidates",
         {
@@ -156,6 +158,10 @@ def _observability(pen: Pen) -> None:
             "samples": "Samples",
         },
     )
+    pen.table(
+        "validate.watched",
+        {"metric": "Trigger on", "slice": "Slice", "fired": "Fired in", "runs": "Of replays", "after": "Soonest after"},
+    )
     pen.head("May the measurement be believed")
     pen.points(("{{plan.headline}}", *(f"{{{{replay.said[{row}]}}}}" for row in range(1, 8))))
     pen.table("plan.checks", {"name": "Assumption", "assumed": "Assumed", "probed": "Probed", "status": ""})
@@ -194,6 +200,11 @@ def _compared(record: Record) -> tuple[str, ...]:
     """The plans that the decision is about."""
     proposal = record.proposal
     return (record.study.baseline.id, *((proposal.move.plan.id,) if proposal else ()))
+
+
+def _runs(record: Record) -> bool:
+    """Whether the packet judges a change that runs already."""
+    return record.verdict is not None and record.verdict.running is not None
 
 
 def _risks(record: Record) -> int:
