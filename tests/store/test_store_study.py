@@ -59,7 +59,7 @@ def test_all_faults_are_reported_at_once_in_the_order_of_the_file() -> None:
   line 1: name: expected text, got date datetime.date(1979, 5, 27)
   line 3: model.revision: missing; add it: a value of type text
   line 5: model.revison: unknown key; did you mean `revision`?
-  line 26: sla.metric: expected one of p50, p95, p99, goodput; got text 'p96'; did you mean `p99`?
+  line 26: sla.metric: expected one of p50, p95, p99, goodput; got text 'p96'; did you mean `p99` or `p95`?
   line 30: envelope.cores[1]: expected an integer, got text '1'
   line 40: baseline.serve.workers: expected an integer, got text 'one'
   line 43: owners.compilr: unknown key; did you mean `compiler`?
