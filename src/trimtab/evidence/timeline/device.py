@@ -196,7 +196,8 @@ def _edges(table: Table) -> Ints:
 def _effect(found: dict[str, Ints]) -> Effect | None:
     """Launching and operators over idle time, with its interval; None where the device was never idle."""
     part = (found["launching"] + found["operators"]).astype(np.float64)
-    return ratio(part, sum((pieces for name, pieces in found.items() if name != "busy"), np.zeros(PIECES)))
+    idle = sum((pieces.astype(np.float64) for name, pieces in found.items() if name != "busy"), np.zeros(PIECES))
+    return ratio(part, idle)
 
 
 def ratio(part: Floats, whole: Floats) -> Effect | None:
