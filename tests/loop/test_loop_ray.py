@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import uuid
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ import pytest
 from loop_kit import STUDY, need_two_cores, trimtab, write_study
 
 from trimtab.domain.packet import STAGES
+from trimtab.loop.ray_node import BOOT_ID
 from trimtab.store.codec import digest
 from trimtab.store.packet import Packet, load_record, verify
 
@@ -51,15 +53,15 @@ def tiny_study(folder: Path, text: str = ORT) -> Path:
 
 
 @contextmanager
-def two_nodes() -> Iterator[tuple[Any, list[Any]]]:
-    """A head without CPUs, as for a machine that only gives commands, and two nodes with two each."""
+def two_nodes(count: int = 2) -> Iterator[tuple[Any, list[Any]]]:
+    """A head without CPUs, as for a machine that only gives commands, and ``count`` nodes with two each."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from ray.cluster_utils import Cluster
 
         cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
         try:
-            yield cluster, [cluster.add_node(num_cpus=2) for _ in range(2)]
+            yield cluster, [cluster.add_node(num_cpus=2) for _ in range(count)]
         finally:
             cluster.shutdown()
 
@@ -178,3 +180,41 @@ def _makes_trials(node: Any) -> bool:
     (raylet,) = node.all_processes["raylet"]
     below = psutil.Process(raylet.process.pid).children(recursive=True)
     return any("trimtab.loop.trial_process" in process.cmdline() for process in below)
+
+
+def test_two_machines_share_the_profiles_of_one_packet_and_each_is_named(tmp_path: Path) -> None:
+    study, out = tiny_study(tmp_path), tmp_path / "packet"
+    with two_nodes(count=1) as (cluster, _), another_machine(cluster, tmp_path):
+        done = trimtab("compile", study, "--executor", f"ray:{cluster.address}", "--out", out)
+    assert done.returncode == 0, done.stderr
+    packet = Packet(out)
+    told = " ".join(finding.text for finding in packet.read_findings("plan").findings)
+    if "pace of core" in told:
+        pytest.skip(f"this machine is not steady enough to pass for two that are alike: {told}")
+    machines = {digest(envelope): envelope.host for envelope in packet.read_machines()}
+    assert sorted(machines.values()) == sorted({"other-machine", os.uname().nodename})
+    made = {packet.profiled_on(path.stem) for path in (out / "profiles").glob("*.json")}
+    assert made == machines.keys(), "profiles are shared out"
+
+
+@contextmanager
+def another_machine(cluster: Any, folder: Path) -> Iterator[None]:
+    """A node of ``cluster`` with a name and a boot id of its own: this machine, passing for another one."""
+    boot = folder / "boot_id"
+    boot.write_text(f"{uuid.uuid4()}\n")
+    script = f"hostname other-machine && mount --bind {boot} {BOOT_ID} && exec {sys.executable} -m ray.scripts.scripts "
+    script += f"start --address={cluster.address} --num-cpus=2 --block --disable-usage-stats"
+    with (folder / "other").open("w") as said:
+        node = subprocess.Popen(["unshare", "--mount", "--uts", "sh", "-c", script], stdout=said, stderr=said)
+    try:
+        deadline = time.monotonic() + 60
+        while sum(each["Alive"] for each in cluster.global_state.node_table()) < 3:
+            if node.poll() is not None and "Operation not permitted" in (folder / "other").read_text():
+                pytest.skip("a second machine needs the right to unshare namespaces")
+            assert node.poll() is None, (folder / "other").read_text()
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        yield
+    finally:
+        node.terminate()
+        node.wait(30)
