@@ -224,6 +224,37 @@ def test_a_thin_tail_is_decided_by_an_interval_widened_by_the_floor(given: Arms,
     assert cell.note.startswith(widened) == (status == "inconclusive")
 
 
+def growing(seed: int, last_s: float, replays: int = 3) -> tuple[Any, ...]:
+    """A queue that cannot keep up: latencies that only grow, to ``last_s`` or 5 % more or less."""
+    lucks = (1.0, 1.05, 0.95)[:replays]
+    return tuple(noisy(seed + k, N, 1.0) + np.linspace(0, last_s * luck, N) for k, luck in enumerate(lucks))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "status"),
+    [
+        (arm(0, 1.0), growing(50, 20.0), "fail"),
+        (arm(0, 1.0), growing(50, 20.0, replays=2), "inconclusive"),
+        (growing(0, 20.0), growing(50, 22.0), "inconclusive"),
+        (growing(0, 20.0), growing(50, 30.0), "fail"),
+        (growing(0, 20.0), arm(50, 1.0), "inconclusive"),
+    ],
+    ids=["only-the-candidate", "two-replays", "within-their-differences", "both", "never-a-pass"],
+)
+def test_a_queue_that_only_grows_fails_where_every_replay_is_worse(before: Any, after: Any, status: str) -> None:
+    (cell,) = judged(Arms("normal", before, after), guard("p99", 0.1)).guards
+    assert cell.status == status
+    assert cell.interval is None
+    assert cell.note.startswith("worse by more than 10 % in every replay; 1500 samples hold") == (status == "fail")
+
+
+def test_goodput_that_is_lost_in_every_replay_fails_however_long_the_queue() -> None:
+    """Nearly all are later than 60 ms, and later than the deadline: judged on goodput, whose relative floor is vast."""
+    sla = Sla(metric="p95", bound_ms=60.0, deadline_ms=500.0)
+    (cell,) = judged(Arms("normal", arm(0, 1.0), growing(50, 20.0)), guard("p99", 0.1), sla=sla).guards
+    assert (cell.status, cell.metric, cell.interval) == ("fail", "goodput", None)
+
+
 def test_guards_share_alpha() -> None:
     """One guard passes; forty at once would need more resamples than there are to be as sure of each."""
     alone = judged(arms(1.0, n=600), guard("p50", 0.1)).guards[0]

@@ -26,6 +26,8 @@ _FLOOR_SPREAD = 1.75  # nine of ten floors lie below so many times the typical o
 class Weighed:
     """One cell before its role gives it a status. ``judged`` on a metric that may be goodput instead of ``asked``.
 
+    ``before`` and ``after`` = the figure of each replay of either arm.
+
     ``effective`` samples behind the candidate's percentile, over all its replays, and ``weakest`` behind that of the
     thinnest replay of either arm; ``needed`` for either. ``seconds`` = traffic that all replays served.
     """
@@ -41,6 +43,8 @@ class Weighed:
     weakest: float
     needed: int
     problem: str
+    before: tuple[float, ...] = ()
+    after: tuple[float, ...] = ()
     seconds: float = 0.0
 
     def cell(
@@ -99,6 +103,21 @@ class Weighed:
         if interval is None:
             return False
         return interval.hi < ratio if metric.higher_is_better(self.judged.metric) else interval.lo > ratio
+
+    def worse_in_every_replay(self, share: float) -> bool:
+        """For arms that no blocks can be drawn from, because a queue that only grows remembers all: each replay of the
+        candidate is worse than each of the baseline, by more than ``share`` and, on top, than replays of one plan
+        differ. (That three all lie beyond three others has a chance of 1 in 20; so far beyond, a much smaller one.)"""
+        drawn = self.problem or self.judged.comparison.interval is not None
+        if drawn or min(len(self.before), len(self.after)) < MIN_REPLAYS:
+            return False
+        ends = [(min(arm), max(arm)) for arm in (self.before, self.after)]
+        (best, worst), (least, most) = ends
+        if not all(0 < end < math.inf for pair in ends for end in pair):
+            return False
+        if metric.higher_is_better(self.judged.metric):
+            return most + max(hi - lo for lo, hi in ends) < best * (1 - share)
+        return least > worst * (1 + share) * max(hi / lo for lo, hi in ends)
 
     def barrier(self) -> str:
         """Why this cell may not pass, whatever its interval says."""
@@ -172,6 +191,8 @@ class Bench:
             weakest=weakest,
             needed=self._needed(judged.metric),
             problem="",
+            before=tuple(metric.value(one, judged.metric, self.sla) for one in before),
+            after=tuple(metric.value(one, judged.metric, self.sla) for one in after),
             seconds=arms.seconds,
         )
 

@@ -15,6 +15,10 @@ and the interval comes out too narrow (10 to 17 % false alarms of a nominal 5 % 
 in any replay of either arm, every claim but superiority, which clears the floor anyway, must hold for the interval
 widened by the floor at both ends. docs/metrics.md has the table, ``bench/decisions.py`` makes it.
 
+*Queues that only grow.* An arm that cannot keep up drifts, and no blocks can be drawn from it. There a guard still
+fails where every replay of the candidate is worse than every one of the baseline by more than the margin, and, on top,
+than replays of one plan differ; such a cell never passes.
+
 *Arms that lost different numbers of requests* are judged on goodput, and the cell says so. A guard then forgives a
 margin of goodput: that of the study's goodput guard on the same slice, else on held-out traffic, else GOODPUT_MARGIN. A
 margin meant for a percentile would forgive every tenth request.
@@ -198,6 +202,9 @@ def _p_fail(weighed: Weighed, ratio: float) -> float:
 
 
 def _guard(guard: Guard, weighed: Weighed, below: bool, above: bool, sharing: int) -> MatrixCell:
+    if weighed.worse_in_every_replay(guard.margin):
+        note = f"worse by more than {guard.margin * 100:.3g} % in every replay; {weighed.judged.comparison.reason}"
+        return weighed.cell("guard", "fail", note, guard.margin)
     floor, barrier = weighed.floor.value, weighed.barrier()
     if floor is not None and guard.margin < floor and not weighed.problem and not _clear(weighed, floor):
         note = f"the margin of {guard.margin * 100:.3g} % lies below the floor of {floor * 100:.3g} %"
