@@ -5,12 +5,32 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from loop_kit import STUDY, need_two_cores, trimtab, write_study
+from loop_kit import STUDY, Silent, need_two_cores, write_study
+from msgspec.structs import replace
 
+from trimtab.evidence.score.measured import Measured
+from trimtab.loop import adapting, stages
+from trimtab.loop.context import Context
 from trimtab.loop.schedule import plan_time
 from trimtab.store.packet import Packet
+from trimtab.store.study import load_study
 
-ASKED = STUDY.replace("replays = 2", "replays = 1") + "\n[adapt]\nreplay = true\nspare = 1\n"
+ASKED = STUDY.replace("replays = 2", "replays = 1") + "\n[adapt]\nreplay = true\nspare = 1\ncompile_s = 20.0\n"
+
+
+def context(folder: Path, text: str) -> Context:
+    study = load_study(write_study(folder, text))
+    return Context(study=study, folder=folder, packet=Packet(folder / "packet"), budget_s=60, progress=Silent())
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Context:
+    """The traffic is read, and every candidate profiled."""
+    need_two_cores()
+    made = context(tmp_path_factory.mktemp("adapting"), ASKED)
+    for stage in (stages.workload, stages.plan, stages.compile_):
+        stage(made)
+    return made
 
 
 def test_replays_under_the_controller_take_their_share_of_the_budget() -> None:
@@ -19,21 +39,33 @@ def test_replays_under_the_controller_take_their_share_of_the_budget() -> None:
 
 
 @pytest.mark.slow
-def test_static_and_adapted_replays_are_kept_and_compared(tmp_path: Path) -> None:
-    need_two_cores()
-    out = tmp_path / "packet"
-    done = trimtab("score", write_study(tmp_path, ASKED), "--out", out)
-    assert done.returncode == 0, done.stderr
-    packet = Packet(out)
-    static, adapted = (packet.read_trace(f"adapting-{plan}-1") for plan in ("today", "today-adapted"))
-    assert (static.run.source, adapted.run.source) == ("measured", "measured")
+def test_static_and_adapted_replays_are_made_in_turn_and_kept(asked: Context) -> None:
+    found = adapting.measured(asked)
+    assert isinstance(found, Measured)
+    (static,), (adapted,) = found.static, found.adapted
     assert (static.run.plan, adapted.run.plan) == ("today", "today-adapted")
+    assert (static.run.source, adapted.run.source) == ("measured", "measured")
     assert static.requests["scheduled"].tolist() == adapted.requests["scheduled"].tolist()
     assert (adapted.requests["error"] == 0).all()
-    found = packet.read_findings("score")
-    gain, table = found.figure("score.measured_gain"), found.table("score.measured")
-    assert gain is not None
-    assert gain.value is not None
-    assert table is not None
-    assert table.columns["run"][:2] == ("static", "adapted")
-    assert table.columns["source"][:2] == ("measured", "measured")
+    again = asked.packet.read_trace("adapting-today-adapted-1")
+    assert again.requests["done"].tolist() == adapted.requests["done"].tolist()
+
+
+@pytest.mark.slow
+def test_a_proposal_bounds_what_a_controller_may_do(asked: Context) -> None:
+    bounds = adapting.permitted(asked, asked.study.baseline)
+    assert bounds is not None
+    assert (bounds.entries, bounds.spare, bounds.low, bounds.high, bounds.compile_s) == (2, 1, (1,), (100,), 20.0)
+
+
+def test_nothing_is_replayed_or_permitted_where_the_study_does_not_ask(tmp_path: Path) -> None:
+    plain = context(tmp_path, STUDY)
+    assert adapting.measured(plain) is None
+    assert adapting.permitted(plain, plain.study.baseline) is None
+
+
+def test_more_than_one_dim_is_no_case_for_a_controller(tmp_path: Path) -> None:
+    asks = context(tmp_path, ASKED)
+    asks.study = replace(asks.study, dims={"width": asks.study.dims["width"], "height": asks.study.dims["width"]})
+    assert adapting.measured(asks) == "buckets are refitted to one dynamic dim only"
+    assert adapting.permitted(asks, asks.study.baseline) is None

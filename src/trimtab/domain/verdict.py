@@ -6,7 +6,7 @@ from typing import Literal
 
 from trimtab.domain.figure import Figure, Interval
 from trimtab.domain.noun import Noun
-from trimtab.domain.plan import Plan
+from trimtab.domain.plan import Bounds, Plan
 
 Role = Literal["compiler", "runtime", "observability"]
 ROLES: tuple[Role, ...] = ("compiler", "runtime", "observability")
@@ -90,7 +90,7 @@ class Trigger(Noun, frozen=True, kw_only=True):
 class Proposal(Noun, frozen=True, kw_only=True):
     """A move with its owner, what it is expected to do, what it did, and where it must be undone: ``rollback`` is the
     sentence of the first of ``triggers``. ``undecided`` says why the replays could neither choose nor rule out a move;
-    empty where they could."""
+    empty where they could. ``bounds``: how far a controller may refit the plan while it serves (None: not at all)."""
 
     move: Move
     baseline: str
@@ -100,6 +100,7 @@ class Proposal(Noun, frozen=True, kw_only=True):
     rejected: tuple[Rejected, ...]
     undecided: str = ""
     triggers: tuple[Trigger, ...] = ()
+    bounds: Bounds | None = None
 
 
 class MatrixCell(Noun, frozen=True, kw_only=True):

@@ -68,7 +68,7 @@ def _terms(ctx: Context) -> Terms | str:
     study, base = ctx.study, ctx.study.baseline
     if len(study.dims) != 1:
         return "buckets are refitted to one dynamic dim only"
-    bounds = bounds_of(ctx)
+    bounds = _bounds(ctx, base)
     if bounds.entries < 1:
         return "the study allows no buckets (space.buckets, space.max_entries), so nothing can be refitted"
     measured_entries, padded = _measured(ctx)
@@ -93,14 +93,22 @@ def _told(bounds: Bounds) -> str:
     return f"{held}, {bounds.compile_s:g} s of compiling an hour, {bounds.memory_bytes} bytes"
 
 
-def bounds_of(ctx: Context) -> Bounds:
-    """What the study lets a controller touch: its dims, its buckets, the memory that its baseline leaves."""
-    study, base = ctx.study, ctx.study.baseline
-    kept = max(sum(entry.kind == "dynamic" for entry in base.compile.entries), 1)
+def permitted(ctx: Context, plan: Plan) -> Bounds | None:
+    """How far a proposal of ``plan`` lets a controller refit it; None where the study does not try one."""
+    if not ctx.study.adapt.replay or len(ctx.study.dims) != 1:
+        return None
+    bounds = _bounds(ctx, plan)
+    return bounds if bounds.entries >= 1 else None
+
+
+def _bounds(ctx: Context, plan: Plan) -> Bounds:
+    """What the study lets a controller touch: its dims, its buckets, the memory that ``plan`` leaves."""
+    study = ctx.study
+    kept = max(sum(entry.kind == "dynamic" for entry in plan.compile.entries), 1)
     room = study.space.max_entries - kept
     entries = min(max(study.space.buckets, default=0), room - 1)
     dims = study.dims.values()
-    taken = sum(profile.memory_bytes for profile in _profiles(ctx, base)) * base.serve.workers
+    taken = sum(profile.memory_bytes for profile in _profiles(ctx, plan)) * plan.serve.workers
     limit = memory.limit(ctx)
     return Bounds(
         entries=entries,

@@ -166,6 +166,7 @@ def retune(ctx: Context) -> Findings:
         rollback=NOTHING_TO_UNDO if choice.chosen.kind == moves.NO_CHANGE else "set by the held-out replays",
         rejected=(*confirm.rejected(rows, choice, study.sla, "traces"), *refused),
         undecided=choice.undecided,
+        bounds=adapting.permitted(ctx, choice.chosen.plan),
     )
     write_json(ctx.packet.path(judging.CHOICE), draft)
     ctx.keep(ctx.packet.path(judging.CHOICE))
