@@ -146,3 +146,10 @@ def test_a_pipe_gets_plain_lines_on_standard_error_and_nothing_on_standard_outpu
 
 def test_the_name_of_a_plan_moves_no_cursor() -> None:
     assert logged(Clock(), (0, "replay", 0, None, "\x1b[2Jevil\r\n")) == ["    replay   [2Jevil  "]
+
+
+def test_a_run_that_is_over_has_nothing_left() -> None:
+    budget = Budget(0.0, 60.0)
+    assert (budget.elapsed(20.0), budget.left(20.0)) == (20.0, 40.0)
+    budget.ended = 25.0
+    assert (budget.elapsed(90.0), budget.left(90.0)) == (25.0, None)

@@ -60,14 +60,15 @@ class Budget:
 
     def __init__(self, now: float, planned: float) -> None:
         self.began, self.planned = now, planned
+        self.ended: float | None = None
 
     def elapsed(self, now: float) -> float:
-        """Seconds since the run began."""
-        return now - self.began
+        """Seconds since the run began, until it ended."""
+        return (now if self.ended is None else self.ended) - self.began
 
-    def left(self, now: float) -> float:
-        """Seconds that are left of the plan."""
-        return self.planned - self.elapsed(now)
+    def left(self, now: float) -> float | None:
+        """Seconds that are left of the plan; None once the run is over."""
+        return self.planned - self.elapsed(now) if self.ended is None else None
 
 
 def span(seconds: float) -> str:
@@ -187,6 +188,8 @@ def progress(budget_s: float | None = None) -> Iterator[Bars | Lines]:
         return
     with live(console, clock) as shown:
         yield Bars(shown, clock, budget)
+        if budget is not None:
+            budget.ended = clock()
 
 
 def live(console: Console, clock: Clock) -> Progress:
