@@ -22,7 +22,7 @@ from trimtab.errors import RunError
 from trimtab.mapping.cost import CostModel
 from trimtab.mapping.route import Router
 from trimtab.mapping.service import ProfileService
-from trimtab.retuning import arms, confirm, decide, moves, search, size, triggers, validate
+from trimtab.retuning import arms, confirm, decide, moves, rollback, search, size, triggers, validate
 from trimtab.serving.simulate import simulate
 
 SPACE = {
@@ -104,6 +104,17 @@ def part(name: str) -> Slice:
     return next(each for each in traffic().slices if each.name == name)
 
 
+def rehearsed(plan: Plan, load: Workload) -> rollback.Rehearsal:
+    """The plan on twenty redrawn arrivals."""
+
+    def once(seed: int) -> rollback.Redrawn:
+        rows, arrivals = rollback.redraw(load, 64, np.random.default_rng(seed))
+        return rollback.Redrawn(rows, run(plan, arrivals, seed).latency)
+
+    recorded = rollback.Redrawn(np.arange(len(load)), run(plan, load, 40).latency)
+    return rollback.Rehearsal(recorded, tuple(once(50 + k) for k in range(20)), {})
+
+
 @cache
 def searched() -> tuple[moves.Options, tuple[search.Simulated, ...]]:
     tune = traffic().take(part("tune"))
@@ -178,7 +189,10 @@ def test_the_chosen_move_is_shipped_from_held_out_replays() -> None:
     assert (verdict.decision, verdict.reason) == ("ship", "")
     assert verdict.sentence.startswith("Ship, once the compiler lead, the runtime lead and the observability engineer")
     slices = arms.slice_rows(traffic(), part("held-out"))
-    way_back = triggers.triggers(matrix.cells, pair, slices, SLA, choice.chosen, baseline="today", rate_hz=50.0, seed=4)
+    way_back = triggers.triggers(
+        matrix.cells, pair, slices, SLA, choice.chosen,
+        rehearsal=rehearsed(choice.chosen.plan, held_out), baseline="today", rate_hz=50.0, seed=4,
+    )  # fmt: skip
     assert [each.cell for each in way_back] == ["primary/normal/held-out/p95", "guard/normal/held-out/p50"]
     assert way_back[0].sentence.startswith("Go back to plan today when more than ")
     assert way_back[0].false_alarms is not None
