@@ -55,7 +55,7 @@ TRAFFIC = {
     "conversation tokens": "minilm/study.toml",
     "code tokens": "minilm/study-code.toml",
 }
-TUNE, UTILISATION, PATIENCE, MOST_REQUESTS = 0.4, 0.6, 4, 20_000
+TUNE, UTILISATION, PATIENCE, MOST_REQUESTS = 0.4, 0.4, 4, 20_000
 FAMILIES = ("linear", "exponential", "powers of two", "padding-aware")
 COUNTS = (4, 8, 12)
 GOAL = 0.30

@@ -20,6 +20,7 @@ Last, the product's pick and its strongest rival (the best other plan by the tru
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
@@ -51,6 +52,8 @@ POINTS = rivals.points(AXES)
 RATE, GOOD, TIMES, SEEDS, CONFIRMED, BUDGET = 90.0, 0.95, 2, 6, 2, 0.1
 SEEN = 1000
 """Requests of traffic that the profiles know."""
+REPEATS = 4
+"""Of a profile's grid: a profile is part of what the search costs."""
 FRESH, AGAIN = 100, 200
 """Numbers of replays: confirming ones, and those of the end."""
 GOAL = 0.98
@@ -168,9 +171,9 @@ def searches(grid: Grid) -> list[tuple[str, ...]]:
         share = f"{np.mean(costs) / grid.seconds:.1%}"
         return name, f"{np.mean(worth):.1%}", f"{min(worth):.1%}", f"{met} of {len(worth)}", share
 
-    mine = [product(grid, seed, lambda at, s=seed: grid.drawn(at, s)) for seed in range(1, SEEDS + 1)]  # type:
-    ignore[misc] rows = [row("the product", [one.point for one in mine], [grid.profiling + one.seconds for one in
-    mine])] for name, search in rivals.all_of_them().items():
+    mine = [product(grid, seed, partial(grid.drawn, seed=seed)) for seed in range(1, SEEDS + 1)]
+    rows = [row("the product", [one.point for one in mine], [grid.profiling + one.seconds for one in mine])]
+    for name, search in rivals.all_of_them().items():
         picks, costs = [], []
         for seed in range(1, SEEDS + 1):
             grid.spent = 0.0
@@ -201,7 +204,7 @@ def tables(rig: Rig, seconds: float) -> str:
     """Measure what is not kept yet, search it, and tell."""
     grid = Grid(rig, seconds)
     grid.measure()
-    found = product(grid, 0, lambda at: grid.replay(at, FRESH))
+    found = product(grid, 0, partial(grid.replay, number=FRESH))
     worth, order = {at: grid.truth(at) for at in POINTS}, sorted(POINTS, key=grid.truth, reverse=True)
     best = worth[order[0]]
     spread = [abs(grid.goodput(one.trace) - grid.goodput(two.trace)) for one, two in grid.replays.values()]

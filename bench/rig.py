@@ -60,10 +60,10 @@ class Replayed(NamedTuple):
 
 
 class Rig:
-    """One study's network and traffic. ``out``: where measurements are kept."""
+    """One study's network and traffic. ``out``: where measurements are kept; ``repeats``: of a profile's grid."""
 
-    def __init__(self, study_file: Path, out: Path) -> None:
-        folder = study_file.parent
+    def __init__(self, study_file: Path, out: Path, repeats: int = 8) -> None:
+        folder, self._repeats = study_file.parent, repeats
         self.study, self.out = load_study(study_file), out
         self.model = resolve_model(self.study, folder)
         self.payloads = payloads_of(self.study, folder)
@@ -110,7 +110,7 @@ class Rig:
         inputs = (
             profile_digest(plan),
             workload_digest(seen),
-            self.study.budget,
+            self._repeats,
             NEW_SHAPES,
             AGAIN,
             self._versions(plan),
@@ -126,10 +126,9 @@ class Rig:
         return CostModel.from_profiles(self.profile(plan, seen).profiles, plan.compile.entries)
 
     def _profiled(self, plan: Plan, seen: Workload) -> KeptProfile:
-        budget, began = self.study.budget, time.monotonic()
-        points = grid(seen, plan, budget.profile_points)
+        began, points = time.monotonic(), grid(seen, plan, self.study.budget.profile_points)
         found = profile_plan(
-            plan, self.model, backends.factory(plan.compile.backend), self.payloads, points, budget.profile_repeats,
+            plan, self.model, backends.factory(plan.compile.backend), self.payloads, points, self._repeats,
             WORKER, prelude=prelude(seen, plan),
         )  # fmt: skip
         failed = [one for one in found if isinstance(one, CompileFailure)]

@@ -1,5 +1,7 @@
 """What the product's search is held against: random, hill climbing and TPE, on any grid of plans, under one budget.
 
+Every search evaluates one plan at least, whatever the budget.
+
 random    as many plans as the budget pays for, drawn, each evaluated once in full
 climbing  from a drawn plan to the best of its neighbours in the grid (one step in one direction), while it pays
 TPE       the tree-structured Parzen estimator of Optuna, if that is installed, each plan evaluated once in full
@@ -56,7 +58,7 @@ def neighbours(point: Point, axes: Sequence[int]) -> list[Point]:
 def at_random(field: Field, budget: float, seed: int) -> Point:
     everything, seen = points(field.axes), dict[Point, float]()
     for i in np.random.default_rng(seed).permutation(len(everything)):
-        if field.spent + field.whole > budget:
+        if seen and field.spent + field.whole > budget:
             break
         seen[everything[i]] = field.evaluate(everything[i], 1.0, 1000 * seed)
     return max(seen, key=lambda point: seen[point])
@@ -84,7 +86,7 @@ def parzen(field: Field, budget: float, seed: int) -> Point:
     sampler, seen = optuna.samplers.TPESampler(seed=seed, n_startup_trials=4), dict[Point, float]()
     study = optuna.create_study(direction="maximize", sampler=sampler)
     most = 10 * len(points(field.axes))
-    while field.spent + field.whole <= budget and len(study.trials) < most:
+    while (not seen or field.spent + field.whole <= budget) and len(study.trials) < most:
         trial = study.ask()
         point = tuple(trial.suggest_int(f"axis {i}", 0, size - 1) for i, size in enumerate(field.axes))
         if point not in seen:  # a plan that is known costs nothing more
