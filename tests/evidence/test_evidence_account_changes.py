@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+from account_cases import Formula
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -23,11 +24,15 @@ from trimtab.domain.events import (
     WorkerUp,
 )
 from trimtab.domain.plan import BatchPolicy, CompileSpec, Entry, Plan, ServePolicy
+from trimtab.domain.study import Sla
 from trimtab.domain.trace import Trace
 from trimtab.errors import DataError
+from trimtab.evidence.analysis import Circumstances, analyse
 from trimtab.evidence.attribute.account import account
 from trimtab.evidence.attribute.cuts import down_spans
 from trimtab.evidence.attribute.rerun import refusal
+from trimtab.evidence.score.batches import Yardstick
+from trimtab.evidence.score.reference import ReferenceSet
 from trimtab.mapping.route import Router
 from trimtab.serving.simulate import Startup, simulate
 
@@ -141,3 +146,29 @@ def test_an_entry_that_nobody_brought_is_foreign() -> None:
     other = replace(plan, compile=replace(plan.compile, entries=ENTRIES[:1]))
     with pytest.raises(DataError, match="plan 'p' has no entry 'any'"):
         account(trace, PROMISE, REFERENCE, "any", other)
+
+
+def test_the_whole_analysis_of_a_run_whose_table_changed() -> None:
+    """Nobody promised anything of the entry that came: its run time is unprofiled, and everything still adds up."""
+    plan = plan_of()
+    trace = changed(plan, [60] * 400, [6, 2, 9, 7] * 100, at=200)
+    stick = Yardstick(Known(PROMISE), REFERENCE, "any", ReferenceSet(ENTRIES, REFERENCE, 4))
+    found = analyse(trace, Circumstances(plan=plan, yardstick=stick, sla=Sla(metric="p95", bound_ms=1.0), seed=1))
+    assert sum(found.account.requests["unprofiled"]) > 0
+    assert found.diagnosis.classes
+    mapping = found.score.figure("score.mapping_accuracy")
+    assert mapping is not None
+    assert mapping.value is not None
+
+
+class Known:
+    """Promises of the plan's own entries alone."""
+
+    def __init__(self, promise: Formula) -> None:
+        self._promise = promise
+
+    def warm(self, entry: str, executed: tuple[int, ...]) -> int:
+        return 0 if entry == NEW.id else self._promise.warm(entry, executed)
+
+    def expected(self, entry: str, executed: tuple[int, ...], first_seen: bool) -> int:
+        return self.warm(entry, executed)

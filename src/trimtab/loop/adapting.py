@@ -54,6 +54,7 @@ def measured(ctx: Context) -> Measured | str | None:
     if why:
         return why
     plan = replace(base, id=f"{base.id}-adapted", note=f"refitted while it serves, within {_told(terms.bounds)}")
+    ctx.keep(ctx.packet.write_plan(plan))
     found: dict[str, list[Trace]] = {base.id: [], plan.id: []}
     for number in range(1, ctx.schedule.replays + 1):
         for each in (base, plan) if number % 2 else (plan, base):
