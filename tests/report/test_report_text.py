@@ -69,3 +69,10 @@ def test_names_are_neither_markup_nor_control_sequences() -> None:
 def test_every_kind_of_record_prints() -> None:
     for make in (sample.ship, sample.hold, sample.rollback, sample.failing, sample.minimal, sample.hostile):
         assert printed(view(make()))
+
+
+def test_the_name_of_a_mark_is_not_printed_where_the_mark_is_not_drawn() -> None:
+    lines = printed(view(sample.ship())).splitlines()
+    assert "p95 better in 6 of 6 windows of 200 requests." in lines
+    assert "Padding refit-4: 21 % · today: 0 %" in lines
+    assert not any(line.startswith("Service time") for line in lines)

@@ -46,7 +46,12 @@ def test_the_first_chart_of_the_score_is_the_measured_trend_of_both_plans() -> N
     first = split.left[0]
     assert isinstance(first, Panels)
     assert [(one.label, one.sub) for one in first.panels] == [("p95", "by window, held-out, measured")]
-    assert [line.text for line in first.panels[0].lines] == ["today", "refit-4", "band: lowest to highest replay"]
+    assert [line.text for line in first.panels[0].lines] == [
+        "today",
+        "refit-4",
+        "band: lowest to highest replay",
+        "better in 6 of 6 windows of 200 requests.",
+    ]
     layers = drawn(sample.ship(), "trend")
     assert layers[1][0] == {"window": 1.0, "value": 50.0, "lo": 48.0, "hi": 55.0}
     assert [row["value"] for row in layers[3]] == [38.0, 39.0, 40.0, 41.0, 42.0, 43.0]

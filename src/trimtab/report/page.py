@@ -115,11 +115,13 @@ class Chart(Noun, frozen=True, kw_only=True):
 
 
 class Line(Noun, frozen=True, kw_only=True):
-    """A line of annotation beside a chart; ``swatch`` names a palette class, empty = none."""
+    """A line of annotation beside a chart; ``swatch`` names a palette class, empty = none. ``told``: it says something
+    even where the mark of its swatch is not drawn."""
 
     text: str
     strong: bool = False
     swatch: str = ""
+    told: bool = False
 
 
 class Panel(Noun, frozen=True, kw_only=True):

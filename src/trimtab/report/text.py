@@ -13,7 +13,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from trimtab.report.page import Answer, Block, Cell, Grid, Mark, Opening, Page, Panel, Row, Section
+from trimtab.report.page import Answer, Block, Cell, Grid, Line, Mark, Opening, Page, Panel, Row, Section
 
 GLYPHS = {"pass": "✓", "fail": "✗", "open": "?", "not-run": "·"}
 STYLES = {"pass": "green", "fail": "red", "open": "yellow"}
@@ -79,7 +79,7 @@ def _block(block: Block) -> Iterator[RenderableType]:
         yield plain(block.told[0].sentence)
         yield from _grid(block.told[0].grid)
     elif block.kind == "panels":
-        yield from (_panel(panel) for panel in block.panels if panel.lines)
+        yield from (_panel(panel) for panel in block.panels if any(map(_told, panel.lines)))
     else:
         yield from _words(block)
 
@@ -96,8 +96,13 @@ def _words(block: Block) -> Iterator[RenderableType]:
 
 def _panel(panel: Panel) -> RenderableType:
     line = plain(f"{panel.label} ", "bold") if panel.label else Text()
-    said = [plain(note.text, "bold" if note.strong else "") for note in panel.lines]
+    said = [plain(note.text, "bold" if note.strong else "") for note in panel.lines if _told(note)]
     return line.append_text(Text(" · ").join(said))
+
+
+def _told(line: Line) -> bool:
+    """Whether a line says something without its picture: the name of a mark does not."""
+    return line.told or not line.swatch
 
 
 def _grid(grid: Grid) -> Iterator[RenderableType]:

@@ -62,4 +62,4 @@ def _line(book: Book, series: Series, plan: str, shown: str) -> Line:
     figure = book.figure(f"{stage}.padding.{plan}")
     said = f"{words.short(plan)}: {words.figure(figure)}" if figure else words.short(plan)
     strong = plan == shown
-    return Line(text=said, strong=strong, swatch="cause-padding" if strong else "line static")
+    return Line(text=said, strong=strong, swatch="cause-padding" if strong else "line static", told=True)

@@ -32,9 +32,21 @@ def panels(book: Book) -> Panels | None:
         Line(text=words.short(plans["baseline"], 32), swatch="line static"),
         Line(text=words.short(plans["candidate"], 32), strong=True, swatch="line"),
         Line(text="band: lowest to highest replay", swatch="neutral"),
+        *_said(book, metric),
     )
     chart = marks.chart("trend", _layers(book, series), HEIGHT, alt, marks.TITLED)
     return Panels(panels=(Panel(label=metric, sub=f"by window, {series.scope}, measured", chart=chart, lines=lines),))
+
+
+def _said(book: Book, metric: str) -> tuple[Line, ...]:
+    """In how many windows the proposed plan was better, as the decide stage says it."""
+    found = book.found("decide")
+    told = (
+        (finding.text for finding in found.findings if finding.text.startswith(f"{metric} was better in"))
+        if found
+        else ()
+    )
+    return tuple(Line(text=text.removeprefix(f"{metric} was ")) for text in told)
 
 
 def _layers(book: Book, series: Series) -> list[Spec]:
