@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from kserve_kit import NETWORK, KServe, Served, serving, write_network
+from remote_kit import Quiet
 
 from trimtab.domain.events import ERROR_KINDS
 from trimtab.domain.noun import NEVER
@@ -36,11 +37,6 @@ class Numbers:
 
     def request(self, payload: int, dims: tuple[int, ...]) -> Arrays:
         return {"x": np.arange(dims[0], dtype=np.float32).reshape(1, -1) + payload}
-
-
-class Quiet:
-    def step(self, stage: str, done: float, total: float | None, note: str = "") -> None:
-        """Nobody looks."""
 
 
 def workload(count: int, gap_ns: int = 2 * MS) -> Workload:

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from kserve_kit import KServe, serving, write_network
+from remote_kit import STUDY, Quiet
 from rich.console import Console
-from test_remote_study import STUDY
 
 from trimtab.domain.comparison import Gate
 from trimtab.domain.noun import NEVER
@@ -29,11 +29,6 @@ time = "60s"
 replays = 3
 replay_s = 0.8
 """
-
-
-class Quiet:
-    def step(self, stage: str, done: float, total: float | None, note: str = "") -> None:
-        """Nobody looks."""
 
 
 def write_study(folder: Path, target: str, *, trace: str = "") -> Path:

@@ -3,46 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from remote_kit import STUDY
 
 from trimtab.domain.plan import THEIRS
 from trimtab.domain.remote import Counters, Target, parse_target
 from trimtab.errors import StudyError
 from trimtab.store.study import parse_study
 
-STUDY = """
-name = "driven"
-
-[model]
-revision = "1"
-
-[[model.inputs]]
-name = "x"
-shape = ["batch", "width"]
-
-[[model.outputs]]
-name = "y"
-
-[dims.width]
-lo = 1
-hi = 100
-
-[workload]
-target = "kserve-v2://localhost:8001/twice"
-
-[workload.arrivals]
-file = "trace.csv"
-time = "t"
-
-[workload.shapes]
-dims = { width = "width" }
-
-[sla]
-metric = "p95"
-bound_ms = 40.0
-
-[envelope]
-cores = [0]
-"""
 BASELINE = """
 [baseline]
 id = "today"

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 from kserve_kit import need_client
-from test_remote_loop import Quiet
-from test_remote_study import STUDY
+from remote_kit import STUDY, Quiet
 from triton_kit import PYTHON, Model, home, make, triton
 
 from trimtab.domain.score import Diagnosis
@@ -28,6 +27,7 @@ pytestmark = pytest.mark.live
 TRACES = Path(__file__).parents[2] / "examples" / "ocr" / "traces"
 CORE = max(os.sched_getaffinity(0))
 REPLAYS = 3
+ATTEMPTS = 3
 TRAFFIC = """
 target = "{target}"
 target_trace = "{trace}"
@@ -82,9 +82,7 @@ def write_study(folder: Path, target: str) -> Path:
 @pytest.mark.parametrize("fault", FAULTS)
 def test_what_is_wrong_with_a_live_server_is_named(fault: str, environment: Path, tmp_path: Path) -> None:
     model, named = FAULTS[fault]
-    packet = tmp_path / "packet"
-    with triton(environment, model, tmp_path) as target:
-        run_until(write_study(tmp_path, target), "report", out=packet, budget=None, fresh=False, progress=Quiet())
+    packet = driven(environment, model, tmp_path)
     classes = [one.id for one in read_json(packet / "diagnosis.json", Diagnosis).classes]
     assert classes[0] == named
     assert set(classes) & {"batch-policy", "capacity-queueing"} <= {named}
@@ -92,3 +90,15 @@ def test_what_is_wrong_with_a_live_server_is_named(fault: str, environment: Path
     told = load_record(packet).findings["replay"].table("replay.server").columns
     counts = tuple(len(Packet(packet).read_trace(run).requests) for run in told["run"])
     assert told["traced"] == told["requests"] == counts
+
+
+def driven(environment: Path, model: Model, folder: Path) -> Path:
+    """The packet of a live server. On a machine that others use requests leave late; that is told, and tried again."""
+    with triton(environment, model, folder) as target:
+        study = write_study(folder, target)
+        for attempt in range(ATTEMPTS):
+            packet = folder / f"packet-{attempt}"
+            run_until(study, "report", out=packet, budget=None, fresh=False, progress=Quiet())
+            if read_json(packet / "diagnosis.json", Diagnosis).classes[0].id != "invalid-measurement":
+                break
+    return packet
