@@ -5,6 +5,7 @@ The machines are pretended: their replays come from the virtual clock. Nothing i
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -14,8 +15,8 @@ from msgspec.structs import replace
 
 from trimtab.domain.envelope import Envelope
 from trimtab.domain.profile import CompileOptions, CompileProfile, Inspection, ShapeTiming
-from trimtab.errors import MissingTool, UsageError
-from trimtab.loop import compiling, conditions, executor, runs, stages
+from trimtab.errors import MachineError, MissingTool, UsageError
+from trimtab.loop import compiling, conditions, executor, ray_cluster, runs, stages
 from trimtab.loop.context import Context
 from trimtab.loop.executor import Group, Material, Watch
 from trimtab.loop.trial import Profile, Profiled, Replay, Replayed
@@ -215,6 +216,20 @@ def test_an_executor_that_does_not_exist_is_refused_by_name(context: Context) ->
     ):
         pass
     assert refused.value.fix == "known: local, ray, ray:ADDRESS"
+
+
+@pytest.mark.parametrize("address", ["auto", "ray://head:10001", "head", "head:"])
+def test_what_is_no_address_of_a_cluster_is_refused(address: str) -> None:
+    with pytest.raises(UsageError, match="is no address of a cluster"):
+        ray_cluster.knock(address)
+
+
+def test_where_nobody_answers_it_says_so_at_once() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        with pytest.raises(MachineError, match="cannot be joined") as refused:
+            ray_cluster.knock(f"127.0.0.1:{unused.getsockname()[1]}")
+    assert "ray start --address" in refused.value.fix
 
 
 def test_without_ray_its_executor_says_how_to_get_it(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:

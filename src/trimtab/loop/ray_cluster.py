@@ -10,6 +10,7 @@ import importlib
 import importlib.util
 import logging
 import os
+import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
@@ -20,7 +21,7 @@ from trimtab import __version__
 from trimtab.domain.envelope import Envelope
 from trimtab.domain.ports import Progress
 from trimtab.domain.study import Study
-from trimtab.errors import MachineError, MissingTool, TrimtabError
+from trimtab.errors import MachineError, MissingTool, TrimtabError, UsageError
 from trimtab.loop import crossing
 from trimtab.loop.context import runtimes_of
 from trimtab.loop.machine import backend_versions
@@ -28,6 +29,7 @@ from trimtab.loop.pooling import Machine, Pool, pooled
 from trimtab.loop.ray_executor import BAR, RayExecutor
 from trimtab.loop.ray_node import Node
 
+KNOCK_S = 5.0
 LEASE_S = 60.0
 """How long a node may be busy with the work of others before it is left out."""
 
@@ -66,16 +68,37 @@ def opened(address: str, study: Study, stored: Sequence[Envelope], progress: Pro
 
 
 def _join(ray: Any, address: str) -> None:
+    if address:
+        knock(address)
     cores = len(os.sched_getaffinity(0))
     own = {} if address else {"num_cpus": cores, "include_dashboard": False}
     try:
         ray.init(address or "local", log_to_driver=False, logging_level=logging.ERROR, namespace="trimtab", **own)
     except (ConnectionError, RuntimeError, ValueError, OSError) as error:
-        raise MachineError(
-            f"the Ray cluster cannot be joined: {error}",
-            where=f"--executor ray:{address}" if address else "--executor ray",
-            fix="start this machine as a node of it (`ray start --address=... --num-cpus=0`), and check the address",
-        ) from error
+        raise _no_entry(address, error) from error
+
+
+def knock(address: str) -> None:
+    """Is anybody there? Ray itself asks for minutes. UsageError for what is no address of a head."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit() or "/" in host:
+        raise UsageError(
+            f"{address!r} is no address of a cluster",
+            where="--executor",
+            fix="give HOST:PORT of its head; this machine must be a node of it",
+        )
+    try:
+        socket.create_connection((host, int(port)), timeout=KNOCK_S).close()
+    except OSError as error:
+        raise _no_entry(address, error) from error
+
+
+def _no_entry(address: str, error: Exception) -> MachineError:
+    return MachineError(
+        f"the Ray cluster cannot be joined: {error}",
+        where=f"--executor ray:{address}" if address else "--executor ray",
+        fix="start this machine as a node of it (`ray start --address=... --num-cpus=0`), and check the address",
+    )
 
 
 def _stand(ray: Any) -> dict[str, Any]:
