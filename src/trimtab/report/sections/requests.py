@@ -219,11 +219,12 @@ def _about(row: Values, order: list[str]) -> Datum:
 def _bars(data: list[Datum], order: list[str]) -> Panels:
     names = [f"{how}_{name}" for name in order for how in ("own", "inherited")]
     labels = {name: cause_label(name) for name in order}
-    chosen = {"filter": marks.inside(time="t", size="size", stream="stream")}
+    inside = marks.inside(time="t", size="size", stream="stream")
     fold = [
-        chosen,
+        {"calculate": f"({inside}) ? 1 : 0", "as": "chosen"},
         {"fold": names, "as": ["part", "ms"]},
         {"calculate": "substring(datum.part, indexof(datum.part, '_') + 1)", "as": "cause"},
+        {"calculate": "datum.chosen * datum.ms", "as": "owed"},
     ]
     place: Spec = {
         "field": "cause",
@@ -238,7 +239,11 @@ def _bars(data: list[Datum], order: list[str]) -> Panels:
         "type": "nominal",
         "scale": {"domain": names, "range": [_shade(name) for name in names]},
     }
-    by_part = [{"aggregate": [{"op": "mean", "field": "ms", "as": "ms"}], "groupby": ["part", "cause"]}]
+    sums_of = [{"op": "sum", "field": field, "as": field} for field in ("owed", "chosen")]
+    by_part = [  # a mean over none is 0, not nothing: a scale needs something to stand on
+        {"aggregate": sums_of, "groupby": ["part", "cause"]},
+        {"calculate": "datum.owed / max(datum.chosen, 1)", "as": "ms"},
+    ]
     sums = [
         *by_part,
         {"aggregate": [{"op": "sum", "field": "ms", "as": "ms"}], "groupby": ["cause"]},

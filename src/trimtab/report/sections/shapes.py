@@ -129,7 +129,7 @@ def _panels(book: Book, series: Series, points: list[Datum]) -> tuple[Panel, ...
     points = sorted(points, key=lambda point: point["x"])
     name = book.record.study.dim_names[0] if len(book.record.study.dim_names) == 1 else "executed volume"
     histogram = book.series(f"workload.{name}")
-    far = max([float(point["x"]) for point in points] + _seen(histogram)) * 1.02
+    far = max([float(point["x"]) for point in points] + _ends(book)) * 1.02
     where = marks.x("x", domain=(0.0, far), tickCount=8, title=name)
     makers: list[Maker] = [partial(_traffic, histogram)] if histogram else []
     costs = book.series("compile.shapes")
@@ -144,9 +144,11 @@ def _panels(book: Book, series: Series, points: list[Datum]) -> tuple[Panel, ...
     return marks.stack(makers, where, "size" if true_sizes else "")
 
 
-def _seen(histogram: Series | None) -> list[float]:
-    """Where the bars of the traffic end."""
-    return [bar["end"] for bar in entries.bars(histogram, "requests") if bar["n"]] if histogram else []
+def _ends(book: Book) -> list[float]:
+    """Where the padded and static entries of both plans end; only where shapes have one dim."""
+    plans = [book.baseline, *([book.candidate] if book.candidate else [])]
+    fixed = [entry for plan in plans for entry in plan.compile.entries if entry.kind != "dynamic"]
+    return [float(entry.hi[0]) for entry in fixed] if len(book.record.study.dim_names) == 1 else []
 
 
 def _service(points: list[Datum], base: Base) -> Panel:
