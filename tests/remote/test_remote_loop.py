@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +14,16 @@ from remote_kit import STUDY, Quiet
 from rich.console import Console
 
 from trimtab.domain.comparison import Gate
+from trimtab.domain.events import ERROR_KINDS
 from trimtab.domain.noun import NEVER
-from trimtab.errors import RunError, UsageError
+from trimtab.errors import PacketError, RunError, UsageError
+from trimtab.evidence.remote import UNSPLIT
+from trimtab.loop import driving
 from trimtab.loop.comparing import compare_packets
+from trimtab.loop.exporting import export_run
 from trimtab.loop.loop import Outcome, run_until
 from trimtab.loop.reproducing import reproduce
+from trimtab.loop.signing import draft_documents
 from trimtab.report import comparison, text
 from trimtab.report.view import view
 from trimtab.store.packet import Packet, load_record, verify
@@ -144,3 +150,43 @@ def test_a_run_that_loses_its_server_keeps_what_it_has(tmp_path: Path) -> None:
     assert any(
         text.startswith("No counters of the server: the server does not answer ModelStatistics") for text in said
     )
+
+
+def test_a_run_that_is_interrupted_is_kept_and_driven_again(tmp_path: Path) -> None:
+    service = KServe(write_network(tmp_path))
+    with serving(service) as served:
+        study = write_study(tmp_path, served.target)
+        study.write_text(study.read_text().replace("replays = 3", "replays = 1"))
+        service.answered = lambda number: number == 60 and os.kill(os.getpid(), signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            run(study, tmp_path / "packet", "replay")
+        service.answered = lambda number: None
+        run(study, tmp_path / "packet", "replay")
+    cut, whole = (Packet(tmp_path / "packet").read_trace(f"tune-server-1{end}") for end in (".cut1", ""))
+    assert (cut.run.complete, cut.run.note) == (False, "stopped by Ctrl-C")
+    assert 0 < (cut.requests["error"] == 0).sum() < len(cut.requests)
+    assert set(cut.requests["error"].tolist()) == {0, ERROR_KINDS.index("unfinished")}
+    assert whole.run.complete
+    assert (whole.requests["error"] == 0).all()
+
+
+def test_a_trace_that_is_not_there_is_told_and_nothing_is_split(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(driving, "WRITTEN_S", 0.5)
+    with serving(KServe(write_network(tmp_path), trace=tmp_path / "trace.json")) as served:
+        study = write_study(tmp_path, served.target, trace="elsewhere/trace.json")
+        study.write_text(study.read_text().replace("replays = 3", "replays = 1"))
+        run(study, tmp_path / "packet", "attribute")
+    found = load_record(tmp_path / "packet").findings
+    said = [finding.text for finding in found["replay"].findings]
+    assert any("trace holds none of this run's requests (no new file there)" in text for text in said)
+    assert f"Missing: {UNSPLIT}." in [finding.text for finding in found["attribute"].findings]
+
+
+def test_documents_and_timelines_of_a_driven_packet(packets: tuple[Path, Path, str], tmp_path: Path) -> None:
+    with pytest.raises(PacketError, match="one server alone gives no verdict"):
+        draft_documents(packets[0])
+    path, events = export_run(packets[0], None, tmp_path / "out.trace.json")
+    assert events > len(Packet(packets[0]).read_trace("tune-server-3").requests)
+    assert path.exists()

@@ -18,6 +18,8 @@ from trimtab.domain.noun import EntryId, Noun
 Source = Literal["measured", "driven", "simulated", "resimulated", "imported"]
 """``driven``: our arrivals, sent in real time to a server that is not ours; nothing of its queue and its batches is in
 the trace."""
+REAL_TIME: tuple[Source, ...] = ("measured", "driven")
+"""Sources whose requests were served in real time."""
 
 REQUEST_COLUMNS: dict[str, str] = {
     "id": "int64",  # index in the workload

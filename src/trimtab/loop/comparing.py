@@ -9,15 +9,12 @@ from pathlib import Path
 from trimtab.domain.comparison import Gate
 from trimtab.domain.packet import Record
 from trimtab.domain.plan import Plan
-from trimtab.domain.trace import Trace
+from trimtab.domain.trace import REAL_TIME, Trace
 from trimtab.errors import PacketError
 from trimtab.loop.context import TUNE
 from trimtab.retuning import arms
 from trimtab.retuning.compare import Side, compare
 from trimtab.store.packet import Packet, load_record, verify
-
-_REAL = ("measured", "driven")
-"""Sources whose requests were served in real time."""
 
 
 def compare_packets(old: Path, new: Path) -> Gate:
@@ -48,7 +45,7 @@ def replays_of(folder: Path, record: Record, plan: str) -> tuple[Trace, ...]:
 def _runs(record: Record, plan: str, part: str) -> tuple[str, ...]:
     """The ids of the complete replays of ``plan`` on slice ``part``, as recorded: no other condition is named so."""
     name = re.compile(rf"{part}-{re.escape(plan)}-\d+")
-    found = (run.id for run in record.runs if name.fullmatch(run.id) and run.source in _REAL and run.complete)
+    found = (run.id for run in record.runs if name.fullmatch(run.id) and run.source in REAL_TIME and run.complete)
     return tuple(sorted(found))
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from trimtab.domain.trace import REAL_TIME
 from trimtab.errors import UsageError, did_you_mean
 from trimtab.report import perfetto
 from trimtab.store.packet import Packet, load_record, replace_file
@@ -17,7 +18,7 @@ def export_run(folder: Path, run: str | None, out: Path | None) -> tuple[Path, i
 
     Raises UsageError for a run that the packet does not have.
     """
-    known = [info.id for info in load_record(folder).runs if info.source == "measured"]
+    known = [info.id for info in load_record(folder).runs if info.source in REAL_TIME]
     chosen = _chosen(known, run, folder)
     trace = Packet(folder).read_trace(chosen)
     path = out or Path(f"{chosen}.trace.json")

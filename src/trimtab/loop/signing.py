@@ -25,7 +25,7 @@ def draft_documents(packet: Path) -> dict[str, str]:
     """Put the owners' documents beside the evidence; what is there is kept. Returns path -> what was done."""
     record = sealed_record(packet)
     if record.verdict is None:
-        raise PacketError("nothing is decided yet", where=str(packet), fix="run the study to its end first")
+        raise _undecided(packet, record)
     if not (packet / MANIFESTS["views"]).exists():
         build_manifest(packet, "views", __version__)
     done = write_drafts(packet, record, drafts(record))
@@ -33,6 +33,16 @@ def draft_documents(packet: Path) -> dict[str, str]:
         if what != "kept":
             renew_view(packet, path)
     return done
+
+
+def _undecided(packet: Path, record: Record) -> PacketError:
+    if record.study.workload.target:
+        what, fix = (
+            "one server alone gives no verdict",
+            "hold two packets against each other: trimtab compare OLD NEW --gate",
+        )
+        return PacketError(what, where=str(packet), fix=fix)
+    return PacketError("nothing is decided yet", where=str(packet), fix="run the study to its end first")
 
 
 def verify_packet(packet: Path, study: Path | None) -> Verification:
@@ -58,7 +68,7 @@ def sign_packet(
     """
     record = sealed_record(packet)
     if record.verdict is None or record.proposal is None:
-        raise PacketError("nothing is decided yet", where=str(packet), fix="run the study to its end first")
+        raise _undecided(packet, record)
     _check_document(packet, record, role)
     _check_views(packet)
     length = seconds(expires or record.study.signoff.expires, "--expires" if expires else "signoff.expires")
