@@ -117,7 +117,7 @@ def _stand(ray: Any) -> dict[str, Any]:
 def _lease(ray: Any, progress: Progress) -> _Leased:
     """The nodes that answer in time, by machine. The others are let go."""
     nodes = _stand(ray)
-    progress.step(BAR, 0, None, f"leasing {len(nodes)} nodes")
+    progress.step(BAR, 0, None, f"leasing every node: {len(nodes)}")
     hellos = {actor.hello.remote(): node for node, actor in nodes.items()}
     ready, late = ray.wait(list(hellos), num_returns=len(hellos), timeout=LEASE_S) if hellos else ([], [])
     refused: dict[str, tuple[str, ...]] = {

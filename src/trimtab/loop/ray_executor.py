@@ -63,6 +63,9 @@ class RayExecutor:
         return self._told
 
     def perform(self, material: Material, groups: Sequence[Group], watch: Watch) -> None:
+        for trial in (trial for group in groups for trial in group.trials):
+            if watch.controller(trial) is not None:
+                raise UsageError(self.bars_controllers(), where=trial.note)
         if groups:
             with self._off_the_workers(), ctrl_c() as pressed:
                 _Show(self, material, groups, watch).run(pressed)
@@ -152,8 +155,6 @@ class _Show:
             envelope = self._cluster.envelope(start.place.envelope)
             trial = _placed(self._groups[start.group].trials[start.trial], start.place.envelope)
             self._running[start.place.node] = _Running(start, trial, envelope)
-            if self._watch.controller(trial) is not None:
-                raise UsageError(self._cluster.bars_controllers(), where=trial.note)
             self._watch.began(trial, envelope)
             with self._losing(start.place.node):
                 study, model = self._cluster.laid(start.place.node, self._material)
