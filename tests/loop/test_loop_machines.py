@@ -218,6 +218,15 @@ def test_an_executor_that_does_not_exist_is_refused_by_name(context: Context) ->
     assert refused.value.fix == "known: local, ray, ray:ADDRESS"
 
 
+def test_a_server_is_driven_from_this_machine_only(context: Context) -> None:
+    workload = replace(context.study.workload, target="kserve-v2://host:8001/net")
+    with (
+        pytest.raises(UsageError, match="a server is driven from this machine only"),
+        executor.chosen("ray", replace(context.study, workload=workload), tuple, Silent()),
+    ):
+        pass
+
+
 @pytest.mark.parametrize("address", ["auto", "ray://head:10001", "head", "head:"])
 def test_what_is_no_address_of_a_cluster_is_refused(address: str) -> None:
     with pytest.raises(UsageError, match="is no address of a cluster"):
