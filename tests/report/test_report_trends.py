@@ -132,3 +132,9 @@ def test_what_a_worker_ran_steps_back_for_what_it_ran_for_the_chosen_ones() -> N
     without = changed(sample.ship(), "attribute", "requests.served")
     chart = next(chart for chart in charts_of(view(without)) if chart.id == "worker-0")
     assert len(chart.spec["layer"]) == len(stacked)
+
+
+def test_a_dynamic_entry_is_named_where_it_has_room_for_its_name() -> None:
+    """Of the 979 px shown, 19 are left beyond the last padded entry; all of them are today's one entry's."""
+    *_, names = drawn(sample.ship(), "shapes-entries")
+    assert [(row["look"], row["label"]) for row in names] == [("static", "dynamic")]

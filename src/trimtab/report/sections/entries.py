@@ -53,7 +53,8 @@ def panel(book: Book, far: float, base: Base) -> Panel | None:
         layers.append(
             marks.layer(label, text, x={**where, "field": "end"}, y={**high, "field": "mid"}, text=marks.to("label"))
         )
-    dynamic = [row for row in data if row["open"]]
+    least = (LETTER * len("dynamic") + BETWEEN) * far / (marks.WIDTH - marks.ROOM["left"])
+    dynamic = [row for row in data if row["open"] and float(str(row["end"])) - float(str(row["x"])) > least]
     layers.append(marks.layer(marks.words(dx=6), dynamic, x=where, y={**high, "field": "mid"}, text=marks.to("label")))
     height = 22 * len(plans) + 14
     chart = marks.chart("shapes-entries", layers, height, "Entries by shape", {"top": 4, "bottom": 10}, base.axis)
