@@ -33,7 +33,7 @@ BUDGET = """
 [budget]
 time = "60s"
 replays = 3
-replay_s = 0.8
+replay_s = 0.6
 """
 
 
@@ -42,7 +42,7 @@ def write_study(folder: Path, target: str, *, trace: str = "") -> Path:
     times, widths = np.cumsum(rng.exponential(0.01, 1500)), rng.integers(1, 101, 1500)
     rows = [f"{t:.6f},{w}" for t, w in zip(times, widths, strict=True)]
     (folder / "trace.csv").write_text("\n".join(["t,width", *rows]) + "\n")
-    given = f'target = "{target}"\nrate = 300.0' + (f'\ntarget_trace = "{trace}"' if trace else "")
+    given = f'target = "{target}"\nrate = 400.0' + (f'\ntarget_trace = "{trace}"' if trace else "")
     study = STUDY.replace('target = "kserve-v2://localhost:8001/twice"', given)
     path = folder / "study.toml"
     path.write_text(study.replace("cores = [0]", f"cores = [{CORE}]") + BUDGET)
