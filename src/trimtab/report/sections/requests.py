@@ -232,7 +232,12 @@ def _bars(data: list[Datum], order: list[str]) -> Panels:
         "scale": {"domain": order},
         "axis": {"title": None, "labelExpr": f"{json.dumps(labels)}[datum.value]", "labelLimit": 110},
     }
-    amount: Spec = {"field": "ms", "type": "quantitative", "axis": {"title": "mean ms a request", "tickCount": 4}}
+    amount: Spec = {
+        "field": "ms",
+        "type": "quantitative",
+        "axis": {"title": "mean ms a request", "tickCount": 4},
+        "scale": {"domain": {"unionWith": [0, 1]}},  # where nothing is owed there is an axis all the same
+    }
     bar: Spec = {"type": "bar", "height": 14}
     shade: Spec = {
         "field": "part",

@@ -101,9 +101,11 @@ def _named(book: Book, points: list[Point], where: Spec, high: Spec) -> list[Spe
         row = {"count": point.count, "total": point.total, "text": ", ".join(filter(None, (mine, least)))}
         ring: Spec = {"type": "point", "filled": True, "size": 52, "opacity": 1, "strokeWidth": 1.75}
         fill = {"fill": colour("ink" if point.best else "ground"), "stroke": colour("ink")}
-        text = marks.words(dy=-14, align="right" if point.best and point.count > points[-1].count / 2 else "left",
-                           color=colour("ink"), fontWeight=600 if point.best else 400,
-                           stroke=colour("ground"), strokeWidth=4)  # fmt: skip
+        right = point.count > points[-1].count / 3  # then it ends at its dot, and crosses no limit beyond it
+        side: Spec = {"align": "right" if right else "left", "dy": 16 if point.best else -14}
+        text = marks.words(
+            **side, color=colour("ink"), fontWeight=600 if point.best else 400, stroke=colour("ground"), strokeWidth=4
+        )
         layers.append(marks.layer({**ring, **fill}, [row], x=where, y=high))
         layers.append(marks.layer(text, [row], x=where, y=high, text=marks.to("text")))
     return layers
