@@ -116,3 +116,10 @@ def test_why_nothing_was_replayed_is_said() -> None:
     assert (desk.figures[0].value, desk.figures[0].note) == (
         None, "not measured: torch cannot compile beside serving",
     )  # fmt: skip
+
+
+def test_the_worked_example_of_the_page() -> None:
+    given = Measured(static=arm("static", 1.0, 1.01, 1.02), adapted=arm("adapted", 0.7, 0.71, 0.72))
+    assert found(given)[0]["measured_floor"].value == pytest.approx(0.029, abs=0.0005)
+    batches = [Ran((100,), wall=4, promised=2, arrived=10), Ran((100,), wall=2, promised=2, arrived=50)]
+    assert beside([trace(batches, marks=prepared((5, 20)))]) == (1, 1.0)
