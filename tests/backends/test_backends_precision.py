@@ -135,7 +135,7 @@ def test_only_the_operators_that_are_named_are_quantised(made, dense: ModelFile)
         (
             CompileOptions(precision="int8", extra=STATIC | {"quantise_operators": "Conv, MatMull"}),
             "unknown-option",
-            "no 'MatMull': did you mean `MatMul`?",
+            "no 'MatMull': did you mean `MatMul`",
         ),
         (
             CompileOptions(precision="int8", extra=STATIC | {"quantise_operators": " ,"}),
