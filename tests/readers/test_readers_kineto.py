@@ -11,6 +11,7 @@ from spans_kit import SAMPLES, kinds, names, plain_events, read, rows, sample, w
 
 from trimtab.domain.noun import NEVER
 from trimtab.domain.spans import Spans
+from trimtab.errors import DataError
 from trimtab.readers import kineto
 
 
@@ -160,3 +161,9 @@ def test_shapes_and_types(
         shape,
         dtype,
     )
+
+
+def test_a_trace_of_broken_events_of_unknown_kinds_is_refused(tmp_path: Path) -> None:
+    path = write_trace(tmp_path / "t.json", [whole("a", 5, -9, cat="who knows")], schemaVersion=1, deviceProperties=[])
+    with pytest.raises(DataError, match="without anything to read: 1 events left out: it ends before it starts"):
+        read(path)

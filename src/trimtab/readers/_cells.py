@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from trimtab.domain.events import ERROR_KINDS
 from trimtab.domain.noun import NEVER
 from trimtab.domain.route import ROUTE_KINDS
+from trimtab.readers import _plain
+from trimtab.readers._plain import Many
 from trimtab.readers._rows import Text
 from trimtab.readers._values import MOST_STREAMS, Place, iso_ns, number, scaled, whole
 
@@ -21,6 +23,10 @@ _BAD = {
     **dict.fromkeys(("oom", "out of memory", "out_of_memory"), "out-of-memory"),
     **dict.fromkeys(("timeout", "timed out", "unfinished"), "unfinished"),
 }
+REPEATED = 4
+"""Values that occur so often in the mean are parsed once."""
+SAMPLE = 4096
+"""Values by which is told whether counting all of them may pay."""
 _MISSING = frozenset(("nan", "null", "none", "na", "n/a", "-"))
 
 
@@ -30,42 +36,69 @@ class Cells:
     ``bad_first`` = (unit, place, text, reason) of the first one, for a strict reading.
     """
 
-    def __init__(self, place: Place, parse: Callable[[str], Any], dtype: str, absent: Any) -> None:
+    def __init__(
+        self, place: Place, parse: Callable[[str], Any], dtype: str, absent: Any, many: Many | None = None
+    ) -> None:
         self.place = place
-        self._parse, self._dtype, self._absent = parse, dtype, absent
+        self._parse, self._dtype, self._absent, self._many = parse, dtype, absent, many
         self._parts: list[NDArray[Any]] = []
         self.bad = 0
         self.bad_first: tuple[str, int, Text, str] | None = None
 
     def add(self, unit: str, places: Sequence[int], values: Sequence[Text]) -> None:
+        out = self._repeated(values)
+        if out is None and self._many is not None:
+            out = self._many(values)
+        self._parts.append(self._one_by_one(unit, places, values) if out is None else out)
+
+    def _repeated(self, values: Sequence[Text]) -> NDArray[Any] | None:
+        """Values that are few, each parsed once; None where they are many, or one of them is none."""
+        if len(set(values[:SAMPLE])) * REPEATED > len(values[:SAMPLE]):
+            return None
+        few = dict.fromkeys(values)
+        if len(few) * REPEATED > len(values):
+            return None
+        try:
+            known = {text: self._absent if _missing(text) else self._parse(text or "") for text in few}
+        except ValueError:
+            return None
+        return np.fromiter(map(known.__getitem__, values), dtype=self._dtype, count=len(values))
+
+    def _one_by_one(self, unit: str, places: Sequence[int], values: Sequence[Text]) -> NDArray[Any]:
         out = np.full(len(values), self._absent, dtype=self._dtype)
         for k, value in enumerate(values):
-            if value is None or value.lower() in _MISSING:
+            if value is None or _missing(value):
                 continue
             try:
                 out[k] = self._parse(value)
             except ValueError as error:
                 self.bad += 1
                 self.bad_first = self.bad_first or (unit, places[k], value, str(error))
-        self._parts.append(out)
+        return out
 
     def values(self) -> NDArray[Any]:
         return np.concatenate(self._parts) if self._parts else np.empty(0, dtype=self._dtype)
 
 
+def _missing(text: Text) -> bool:
+    return text is None or text.lower() in _MISSING
+
+
 def time_cells(place: Place, unit: str) -> Cells:
     """int64 ns of an absolute time or a duration; NEVER = missing."""
-    return Cells(place, iso_ns if unit == "iso" else scaled(unit), "int64", NEVER)
+    if unit == "iso":
+        return Cells(place, iso_ns, "int64", NEVER)
+    return Cells(place, scaled(unit), "int64", NEVER, _plain.times(unit))
 
 
 def size_cells(place: Place) -> Cells:
     """Positive whole numbers; NEVER = missing."""
-    return Cells(place, whole, "int64", NEVER)
+    return Cells(place, whole, "int64", NEVER, _plain.sizes)
 
 
 def number_cells(place: Place) -> Cells:
     """Numbers that are not negative; nan = missing."""
-    return Cells(place, number, "float64", np.nan)
+    return Cells(place, number, "float64", np.nan, _plain.numbers)
 
 
 class Codes(Cells):

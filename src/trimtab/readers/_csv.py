@@ -1,49 +1,110 @@
-"""CSV: UTF-8, a header line, and the delimiter (comma, semicolon, tab or bar) that the header holds most of."""
+"""CSV: UTF-8, a header line, and the delimiter (comma, semicolon, tab or bar) that the header holds most of.
+
+Most tables are written by machines: no quotes, one number of fields in every line. Such a file is cut into columns
+block by block; from the first block on that is any different, the rest is read row by row.
+"""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
+
+import numpy as np
 
 from trimtab.errors import DataError
-from trimtab.readers._file import byte_lines, open_bytes
-from trimtab.readers._rows import Accept, Gather, Want, require_columns
+from trimtab.readers._file import byte_lines, line_blocks, open_bytes
+from trimtab.readers._rows import Accept, Gather, Text, Want, require_columns
 
 _DELIMITERS = (",", ";", "\t", "|")
+_BLANKS = " \t\v\f\x1c\x1d\x1e\x1f"
+"""What is stripped from values, of ASCII, besides the ends of lines."""
+
+
+class _Shape(NamedTuple):
+    """How lines are cut: delimiter, fields of a line, and which of these are wanted."""
+
+    delimiter: str
+    fields: int
+    positions: list[int]
 
 
 def columns(path: Path) -> list[str]:
     """The names in the header."""
     with open_bytes(path) as file:
-        return _header(path, _lines(path, file))[1]
+        return _header(path, _lines(path, byte_lines(path, file)))[1]
 
 
 def read(path: Path, want: Want, accept: Accept) -> int:
     """Hand on the wanted rows; return how many the file has. Blank lines are no rows."""
     with open_bytes(path) as file:
-        lines = _lines(path, file)
-        delimiter, names = _header(path, lines)
+        delimiter, names = _header(path, _lines(path, byte_lines(path, file)))
         require_columns(path, want, names)
-        positions = [names.index(name) for name in want.keys]
+        shape = _Shape(delimiter, len(names), [names.index(name) for name in want.keys])
         gather = Gather("line", want, accept)
-        for place, row in _rows(path, lines, delimiter):
+        done, rest = _blocks(path, file, shape, gather) if want.whole else (1, [])
+        lines = _lines(path, chain(rest, byte_lines(path, file, done + len(rest))), done)
+        for place, row in _rows(path, lines, delimiter, done):
             if gather.due():
-                gather.add(place, [row[k].strip() or None if k < len(row) else None for k in positions])
+                values = [row[k].strip() or None if k < len(row) else None for k in shape.positions]
+                gather.add(place, values)
         gather.flush()
         return gather.rows
 
 
-def _rows(path: Path, lines: Iterator[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
+def _blocks(path: Path, file: BinaryIO, shape: _Shape, gather: Gather) -> tuple[int, list[bytes]]:
+    """Hand on blocks as long as they are plain; how many lines these were, header included, and the lines of the first
+    block that is not."""
+    lines = 1
+    for data in line_blocks(path, file, lines):
+        cut = _columns(data, shape)
+        if cut is None:
+            return lines, [line + b"\n" for line in data.removesuffix(b"\n").split(b"\n")]
+        count = data.count(b"\n") + (not data.endswith(b"\n"))
+        gather.add_all(range(lines + 1, lines + 1 + count), cut)
+        lines += count
+    return lines, []
+
+
+def _columns(data: bytes, shape: _Shape) -> list[list[Text]] | None:
+    """The wanted columns of a block of lines; None where one of them is quoted, blank, or of other fields."""
+    if b'"' in data or not data.isascii():
+        return None
+    text = data.decode("ascii").replace("\r\n", "\n").removesuffix("\n")
+    if "\r" in text or any(blank in text for blank in _BLANKS if blank != shape.delimiter):
+        return None
+    if not _even(text.encode("ascii") + b"\n", shape):
+        return None
+    line = text.replace("\n", shape.delimiter)
+    values: list[Text] = list(line.split(shape.delimiter))
+    if shape.delimiter * 2 in line or line.startswith(shape.delimiter) or line.endswith(shape.delimiter):
+        values = [value or None for value in values]
+    return [values[k :: shape.fields] for k in shape.positions]
+
+
+def _even(data: bytes, shape: _Shape) -> bool:
+    """Whether every line has its number of fields, and none is blank."""
+    signs = np.frombuffer(data, dtype=np.uint8)
+    ends = signs == ord("\n")
+    cuts = ends | (signs == ord(shape.delimiter))
+    kinds = ends[np.flatnonzero(cuts)]
+    if kinds.size % shape.fields or (shape.fields == 1 and (data.startswith(b"\n") or b"\n\n" in data)):
+        return False
+    by_line = kinds.reshape(-1, shape.fields)
+    return bool(by_line[:, -1].all()) and not by_line[:, :-1].any()
+
+
+def _rows(path: Path, lines: Iterator[str], delimiter: str, before: int) -> Iterator[tuple[int, list[str]]]:
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
     try:
         for row in reader:
             if row:
-                yield reader.line_num + 1, row
+                yield reader.line_num + before, row
     except csv.Error as error:
         raise DataError(
-            f"line {reader.line_num + 1} is not valid CSV: {error}", where=str(path), fix="check its quotes"
+            f"line {reader.line_num + before} is not valid CSV: {error}", where=str(path), fix="check its quotes"
         ) from error
 
 
@@ -57,8 +118,9 @@ def _header(path: Path, lines: Iterator[str]) -> tuple[str, list[str]]:
     return delimiter, [name.strip() for name in names]
 
 
-def _lines(path: Path, file: BinaryIO) -> Iterator[str]:
-    for number, line in enumerate(byte_lines(path, file), start=1):
+def _lines(path: Path, lines: Iterable[bytes], before: int = 0) -> Iterator[str]:
+    """Lines as text; ``before`` = lines of the file that were read before."""
+    for number, line in enumerate(lines, start=before + 1):
         try:
             yield line.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:

@@ -99,19 +99,37 @@ def data_errors(path: Path) -> Iterator[None]:
         ) from error
 
 
-def byte_lines(path: Path, file: BinaryIO) -> Iterator[bytes]:
-    """Lines with their ends. DataError for one that is too long to be a row."""
-    number, size, total = 0, path.stat().st_size, 0
+def byte_lines(path: Path, file: BinaryIO, before: int = 0) -> Iterator[bytes]:
+    """Lines with their ends; ``before`` of them were read already. DataError for one that is too long to be a row."""
+    number, size, total = before, path.stat().st_size, 0
     while line := file.readline(LONGEST_LINE + 1):
         number, total = number + 1, total + len(line)
         _refuse_bomb(path, size, total)
         if len(line) > LONGEST_LINE:
-            raise DataError(
-                f"line {number} is longer than {LONGEST_LINE >> 20} MiB",
-                where=str(path),
-                fix="is this a text file with one row a line?",
-            )
+            raise _too_long(path, number)
         yield line
+
+
+def line_blocks(path: Path, file: BinaryIO, before: int = 0) -> Iterator[bytes]:
+    """The same lines in blocks of whole ones."""
+    size, total = path.stat().st_size, 0
+    while block := file.read(BLOCK):
+        tail = b"" if block.endswith(b"\n") else file.readline(LONGEST_LINE + 1)
+        total += len(block) + len(tail)
+        _refuse_bomb(path, size, total)
+        begun = len(block) - block.rfind(b"\n") - 1
+        if begun + len(tail) > LONGEST_LINE:
+            raise _too_long(path, before + block.count(b"\n") + 1)
+        yield block + tail
+        before += block.count(b"\n") + tail.count(b"\n")
+
+
+def _too_long(path: Path, number: int) -> DataError:
+    return DataError(
+        f"line {number} is longer than {LONGEST_LINE >> 20} MiB",
+        where=str(path),
+        fix="is this a text file with one row a line?",
+    )
 
 
 def whole(path: Path, most: int) -> bytes:

@@ -40,12 +40,10 @@ def read(path: Path, want: Want, accept: Accept) -> int:
         query = f"SELECT {chosen} FROM read_parquet(?) LIMIT {max(stop - want.skip, 0)} OFFSET {want.skip}"
         gather = Gather("row", want, accept)
         cursor = table.database.execute(query, [table.source])
-        place = want.skip
+        place = want.skip + 1
         while rows := cursor.fetchmany(CHUNK):
-            for row in rows:
-                place += 1
-                gather.add(place, list(row))
-        gather.flush()
+            gather.add_all(range(place, place + len(rows)), [list(column) for column in zip(*rows, strict=True)])
+            place += len(rows)
         return table.rows
 
 

@@ -6,7 +6,7 @@ turns it into one. A missing value is None.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,6 +24,11 @@ class Want(NamedTuple):
     skip: int = 0
     limit: int | None = None
 
+    @property
+    def whole(self) -> bool:
+        """Whether every row is wanted."""
+        return self.skip == 0 and self.limit is None
+
     def holds(self, row: int) -> bool:
         """Whether row ``row``, counted from 0, is wanted."""
         return row >= self.skip and (self.limit is None or row < self.skip + self.limit)
@@ -33,7 +38,7 @@ class Chunk(NamedTuple):
     """Rows in file order. ``places`` are line numbers, or row numbers where a file has no lines, both from 1."""
 
     unit: str
-    places: list[int]
+    places: Sequence[int]
     columns: dict[str, list[Text]]
 
 
@@ -60,6 +65,13 @@ class Gather:
             column.append(value)
         if len(self._places) == CHUNK:
             self.flush()
+
+    def add_all(self, places: Sequence[int], columns: Sequence[list[Text]]) -> None:
+        """Rows that are all wanted, as columns in the order of ``want.keys``."""
+        self.flush()
+        self.rows += len(places)
+        if len(places):
+            self._accept(Chunk(self._unit, places, dict(zip(self._want.keys, columns, strict=True))))
 
     def flush(self) -> None:
         if self._places:

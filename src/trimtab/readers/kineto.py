@@ -117,7 +117,9 @@ def read(path: Path, strict: bool) -> tuple[Spans, ReadReport]:
 
 def _unknown(walk: Walk[_Kineto]) -> list[str]:
     """Categories that mean nothing here, and how many spans they have."""
-    counts = np.bincount(walk.columns["cat"], minlength=len(walk.cats)) if walk.rows else np.zeros(0, dtype=np.int64)
+    if not walk.rows:
+        return []
+    counts = np.bincount(walk.columns["cat"], minlength=len(walk.cats))
     named = [(name, int(counts[code])) for name, code in walk.cats.items() if name.lower() not in _KINDS]
     return [f"{count} spans of category {name!r} are of no known kind" for name, count in named[:8] if count]
 

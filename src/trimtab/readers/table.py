@@ -7,7 +7,8 @@ A failed request needs no latency.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from array import array
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -103,9 +104,9 @@ def _cells(path: Path, role: Role) -> Cells:
     return stream_cells(place) if role.name == "stream" else Codes(place)
 
 
-def _read(path: Path, roles: Mapping[str, Role], cells: Mapping[str, Cells]) -> tuple[int, str, list[int]]:
+def _read(path: Path, roles: Mapping[str, Role], cells: Mapping[str, Cells]) -> tuple[int, str, Sequence[int]]:
     """Fill ``cells``; how many rows there are, what a place is called, and the place of each row."""
-    places: list[int] = []
+    places = array("q")
     unit = "row"
 
     def accept(chunk: Chunk) -> None:
@@ -152,7 +153,7 @@ def _count_from_issue(values: _Columns, notes: list[str]) -> None:
 
 
 def _usable(
-    path: Path, values: _Columns, rows: int, unit: str, places: list[int], strict: bool
+    path: Path, values: _Columns, rows: int, unit: str, places: Sequence[int], strict: bool
 ) -> tuple[NDArray[np.int64], dict[str, int]]:
     """Positions of the rows that can be used, and how many were left out for which reason."""
     if "latency" not in values:
