@@ -232,12 +232,8 @@ def _bars(data: list[Datum], order: list[str]) -> Panels:
         "scale": {"domain": order},
         "axis": {"title": None, "labelExpr": f"{json.dumps(labels)}[datum.value]", "labelLimit": 110},
     }
-    amount: Spec = {
-        "field": "ms",
-        "type": "quantitative",
-        "axis": {"title": "mean ms a request", "tickCount": 4},
-        "scale": {"domain": {"unionWith": [0, 1]}},  # where nothing is owed there is an axis all the same
-    }
+    amount: Spec = {"field": "ms", "type": "quantitative", "axis": {"title": "mean ms a request", "tickCount": 4}}
+    never_empty: Spec = {"domain": {"unionWith": [0, 1]}}  # where nothing is owed there is an axis all the same
     bar: Spec = {"type": "bar", "height": 14}
     shade: Spec = {
         "field": "part",
@@ -260,7 +256,7 @@ def _bars(data: list[Datum], order: list[str]) -> Panels:
             "data": values,
             "transform": [*fold, *by_part],
             "mark": bar,
-            "encoding": {"y": place, "x": {**amount, "stack": "zero"}, "color": shade},
+            "encoding": {"y": place, "x": {**amount, "stack": "zero", "scale": never_empty}, "color": shade},
         },
         {
             "data": values,
