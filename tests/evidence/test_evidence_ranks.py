@@ -90,6 +90,18 @@ def test_a_log_that_does_not_fit_is_refused_with_its_reason(recorded: Spans, com
     assert why in found.notes[0][0]
 
 
+def test_a_log_that_names_no_rank_bears_it_in_its_name() -> None:
+    bare = log((NEVER, 1, 1))
+    for name, inside in (
+        ("dedicated_log_torch_trace_rank_0_a1.log", True),
+        ("dedicated_log_torch_trace_rank_10.log", False),
+    ):
+        found = joined([Part("a.json", recording(STEPS, rank=0)), Part(name, bare)])
+        assert found.notes[0][0].startswith(
+            "1 of 1 compiles of rank 0" if inside else f"not joined to {name}: it tells of"
+        )
+
+
 def test_one_process_without_a_rank_fits_a_log_that_names_none() -> None:
     found = joined([Part("a.json", recording(STEPS, rank=None)), Part("b.log", log((NEVER, 1, 1)))])
     assert found.notes[0] == ("1 of 1 compiles of b.log fall into this recording",)
@@ -101,6 +113,7 @@ def test_one_process_without_a_rank_fits_a_log_that_names_none() -> None:
         ([recording(STEPS, 0), recording(STEPS, 0)], "a.json and b.json are both of rank 0"),
         ([recording(STEPS, 0), recording(STEPS, 1, None)], "b.json cannot be compared in time, its clock has no known"),
         ([recording(STEPS, 0), recording(STEPS, 1, ORIGIN + 10**12)], "a.json ends 1000 s before b.json begins"),
+        ([recording(STEPS, 0), recording(STEPS, 1, ORIGIN + 10**17)], "a.json ends 1,157 days before b.json begins"),
     ],
 )
 def test_ranks_that_did_not_run_side_by_side_are_refused(parts: list[Spans], why: str) -> None:

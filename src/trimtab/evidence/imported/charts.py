@@ -81,7 +81,9 @@ def _curves(given: Imported, baseline: Imported | None, file: str) -> tuple[Seri
 def _chosen(latency: Floats, slow: Ints) -> tuple[Ints, str]:
     """The calls that are shown one by one, in their order, and how many of how many they are."""
     kept = slow[np.argsort(-latency[slow], kind="stable")][:SLOWEST]
-    others = np.setdiff1d(np.arange(latency.size), slow)
+    rest = np.ones(latency.size, dtype=bool)
+    rest[slow] = False
+    others = np.flatnonzero(rest)
     thinned = _every(others, OTHERS)
     note = f"{kept.size} of the {slow.size} slowest requests; {thinned.size} of the {others.size} others that ended"
     return np.sort(np.concatenate((kept, thinned))), note

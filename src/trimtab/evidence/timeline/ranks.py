@@ -1,8 +1,9 @@
 """Files of one job put together: which recordings are of ranks that ran side by side, which compiles fell into which.
 
-A recording says its own rank, a compiler's log the rank of every compile. What names no rank is the only process of its
-job, and fits only what names none, too. All of it counts from 1970: a file whose clock has no known zero is not put
-together with another, and neither are recordings that do not overlap.
+A recording says its own rank, a compiler's log the rank of every compile; a log that does not bears it in its name, as
+torch writes it. What names no rank is the only process of its job, and fits only what names none, too. All of it counts
+from 1970: a file whose clock has no known zero is not put together with another, and neither are recordings that do not
+overlap.
 
 A compile belongs to the recording of its rank in whose time it begins; there it becomes a span of its own, so that what
 it stalled is told of the runs. A recording that holds compiles itself keeps its own: they are the same ones.
@@ -12,6 +13,7 @@ Limits: clocks of two machines may differ by milliseconds, so nothing here rests
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -24,6 +26,8 @@ from trimtab.domain.trace import Table
 from trimtab.evidence.timeline.cover import lasting
 
 LANE = "torch.compile, from its log"
+DAY = 86_400_000_000_000
+_NAMED = re.compile(r"torch_trace_rank_(\d{1,6})(?!\d)")
 NO_ZERO = "its clock has no known zero"
 
 
@@ -80,7 +84,7 @@ def _refused(ranked: Sequence[tuple[int, Part]]) -> str:
     first = min((part for _, part in ranked), key=_end)
     last = max((part for _, part in ranked), key=lambda part: part.spans.origin or 0)
     apart = (last.spans.origin or 0) - _end(first)
-    return f"{first.file} ends {lasting(apart)} before {last.file} begins" if apart > 0 else ""
+    return f"{first.file} ends {_long(apart)} before {last.file} begins" if apart > 0 else ""
 
 
 def _end(part: Part) -> Ns:
@@ -94,13 +98,13 @@ def _compiles_itself(spans: Spans) -> bool:
 
 def _with_log(spans: Spans, log: Part, *, recorded_itself: bool) -> tuple[Spans, str]:
     """The recording with those compiles of ``log`` that fell into it, and what to know of it."""
-    rank = rank_of(spans)
-    mine = [one for one in log.spans.compiles if one.rank == rank]
+    rank, named = rank_of(spans), _rank_in(log.file)
+    mine = [one for one in log.spans.compiles if (named if one.rank == NEVER else one.rank) == rank]
     timed = [one for one in mine if NEVER not in (one.start, one.took)]
     if recorded_itself:
         return spans, f"not joined to {log.file}: this recording holds its compiles itself"
     if not mine:
-        return spans, f"not joined to {log.file}: {_ranks_of(log.spans)}, this recording {_named(rank)}"
+        return spans, f"not joined to {log.file}: {_ranks_of(log.spans, named)}, this recording {_said(rank)}"
     if not timed:
         return spans, f"not joined to {log.file}: it does not say when compiles began and how long they took"
     if spans.origin is None or log.spans.origin is None:
@@ -114,12 +118,18 @@ def _with_log(spans: Spans, log: Part, *, recorded_itself: bool) -> tuple[Spans,
     return _added(spans, inside), f"{len(inside)} of {len(mine)} compiles{where} of {log.file} fall into this recording"
 
 
-def _ranks_of(log: Spans) -> str:
-    ranks = sorted({one.rank for one in log.compiles if one.rank != NEVER})
+def _rank_in(file: str) -> int:
+    """The rank in the name of a log, as torch writes it."""
+    found = _NAMED.search(file)
+    return int(found[1]) if found else NEVER
+
+
+def _ranks_of(log: Spans, named: int) -> str:
+    ranks = sorted({rank for one in log.compiles if (rank := named if one.rank == NEVER else one.rank) != NEVER})
     return f"it tells of rank {', '.join(map(str, ranks))}" if ranks else "it names no rank"
 
 
-def _named(rank: int) -> str:
+def _said(rank: int) -> str:
     return "names none" if rank == NEVER else f"is of rank {rank}"
 
 
@@ -128,8 +138,13 @@ def _beside(timed: Sequence[Compilation], shift: Ns, end: Ns) -> str:
     before = min((-(one.start + shift) for one in timed if one.start + shift < 0), default=None)
     after = min((one.start + shift - end for one in timed if one.start + shift > end), default=None)
     if after is None or (before is not None and before <= after):
-        return f"its last compile begins {lasting(before or 0)} before this recording does"
-    return f"its first compile begins {lasting(after)} after this recording ends"
+        return f"its last compile begins {_long(before or 0)} before this recording does"
+    return f"its first compile begins {_long(after)} after this recording ends"
+
+
+def _long(ns: int) -> str:
+    """A time that may be as long as one likes."""
+    return f"{ns / DAY:,.0f} days" if ns >= 2 * DAY else lasting(ns)
 
 
 def _added(spans: Spans, compiles: Sequence[tuple[Compilation, Ns]]) -> Spans:
