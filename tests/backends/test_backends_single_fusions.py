@@ -60,7 +60,7 @@ def test_onnx_runtime_leaves_out_the_fusions_that_are_named(tmp_path: Path, leve
 @pytest.mark.parametrize(
     ("disable", "said"),
     [
-        ("ConvActivationFuson", "no 'ConvActivationFuson': did you mean `ConvActivationFusion`?"),
+        ("ConvActivationFuson", "no 'ConvActivationFuson': did you mean `ConvActivationFusion`"),
         ("ConvActivationFusion GemmActivationFusion", "no 'ConvActivationFusion GemmActivationFusion'"),
         ("", "option disable is empty"),
     ],
