@@ -12,7 +12,7 @@ of a plan's replays over its smallest, less 1: what a plan differs from itself b
 from end to done. A goal is met where the median error over the plans is below it, or below the median A/A where that
 is larger.
 
-    python bench/prediction.py [--seconds 9] [--replays 2] [--out out/prediction] [--page docs/retune.md]
+    python bench/prediction.py [--seconds 8] [--replays 2] [--out out/prediction] [--page docs/retune.md]
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def page(rows: Sequence[Row], command: str) -> str:
 
 def main(argv: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=9.0)
+    parser.add_argument("--seconds", type=float, default=8.0)
     parser.add_argument("--replays", type=int, default=2)
     parser.add_argument("--seen", type=int, default=1000, help="requests of traffic that the profiles know")
     parser.add_argument("--only", default="", help="plans whose id contains this")

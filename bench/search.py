@@ -18,7 +18,7 @@ product with replays.
 Also measured: 200 candidates x 10,000 requests through the product's search, seconds of CPU (goal: 120 s on two cores).
 
     python bench/search.py [--requests 3000] [--truth 6] [--seeds 12] [--budget 0.1] [--page docs/retune.md]
-    python bench/search.py --replay [--seconds 10] [--out out/search] [--page docs/retune.md]
+    python bench/search.py --replay [--seconds 8] [--out out/search] [--page docs/retune.md]
 """
 
 from __future__ import annotations
@@ -242,7 +242,7 @@ def main(argv: Sequence[str]) -> None:
     parser.add_argument("--seeds", type=int, default=12)
     parser.add_argument("--budget", type=float, default=0.1)
     parser.add_argument("--replay", action="store_true", help="search a grid that is really replayed")
-    parser.add_argument("--seconds", type=float, default=10.0, help="traffic of each replay")
+    parser.add_argument("--seconds", type=float, default=8.0, help="traffic of each replay")
     parser.add_argument("--out", type=Path, default=ROOT / "out" / "search", help="where replays are kept")
     parser.add_argument("--page", type=Path, help="write the tables into this page's section")
     given = parser.parse_args(argv)

@@ -45,7 +45,7 @@ from trimtab.runtime.timed import Timed
 from trimtab.runtime.verify import Infinities
 from trimtab.runtime.worker import Job
 
-LONGEST_REST: Ns = 20_000_000
+LONGEST_REST: Ns = 12_000_000
 """So long a worker stays free at most between two requests of the prelude; a longer rest tells nothing more."""
 FEWEST = 3
 """Repeats that even the tightest budget keeps."""
