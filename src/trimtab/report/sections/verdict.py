@@ -63,8 +63,11 @@ def _word(verdict: Verdict) -> str:
 
 
 def _running(verdict: Verdict) -> str:
-    """What the verdict says beyond its first sentence, of what runs; empty for a proposal."""
-    return "" if verdict.running is None else verdict.sentence.partition(". ")[2]
+    """What the verdict says beyond its word, of what runs; empty for a proposal."""
+    if verdict.running is None:
+        return ""
+    after = ": " if verdict.decision == "rollback" else ". "
+    return words.opened(verdict.sentence.partition(after)[2])
 
 
 def _sentence(book: Book, verdict: Verdict) -> str:
