@@ -36,7 +36,7 @@ def served(account: Account, trace: Trace, edges: Int, band: Int) -> list[Row]:
     """Rows of ``requests.served``: bins between ``edges`` (ns), joined in pairs until there are at most MOST rows;
     none for more groups than that. ``band``: the band of each request."""
     groups = list(_groups(account, trace, band))
-    if len(groups) > MOST or edges.size < 2:
+    if not groups or edges.size < 2:
         return []
     while True:
         rows = [row for group in groups for row in _over(edges, group)]
@@ -61,14 +61,17 @@ def _groups(account: Account, trace: Trace, band: Int) -> Iterator[Group]:
     worker = trace.batches["worker"][rows[ran]].astype(np.int64)
     stream = requests["stream"][ran].astype(np.int64)
     keys = np.stack((worker, stream, band[ran]), axis=1)
-    found, code = np.unique(keys, axis=0, return_inverse=True)
-    for number, key in enumerate(found.tolist()):
-        mine = ran[code.ravel() == number]
+    found, code, count = np.unique(keys, axis=0, return_inverse=True, return_counts=True)
+    if len(found) > MOST:
+        return
+    middle = [int(quantile(sizes[band == number], 0.5)) for number in range(int(band.max()) + 1)]
+    members_of = np.split(ran[np.argsort(code.ravel(), kind="stable")], np.cumsum(count)[:-1])
+    for key, mine in zip(found.tolist(), members_of, strict=True):
         batch = rows[mine]
         who: Row = {
             "worker": key[0],
             "stream": trace.streams[key[1]],
-            "size": int(quantile(sizes[band == key[2]], 0.5)),
+            "size": middle[key[2]],
         }
         waited = requests["enqueued"][mine], np.maximum(requests["dispatched"][mine], requests["enqueued"][mine])
         yield who, (begins[batch], ends[batch], 1.0 / members[batch]), (*waited, np.ones(mine.size))
