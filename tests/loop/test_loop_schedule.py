@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from trimtab import backends
+from trimtab.loop.context import Context
 from trimtab.loop.schedule import AMPLE_S, CONFIRMED, FIXED_S, PROFILE_S, START_S, plan_time, profiling_s, starting_s
+from trimtab.store.packet import Packet, build_manifest, verify
 from trimtab.store.study import load_study
 
 
@@ -60,3 +62,14 @@ def test_slow_compilers_say_so_and_fast_ones_need_not() -> None:
     declared = {name: backends.info(name).entry_s for name in ("null", "onnxruntime", "openvino")}
     assert set(declared.values()) == {0.0}
     assert all(importlib.import_module(f"trimtab.backends.{name}").ENTRY_S > START_S for name in ("iree", "torch"))
+
+
+def test_what_is_made_from_the_network_is_kept_beside_the_checkpoints_and_is_no_evidence(tmp_path: Path) -> None:
+    study, packet = load_study(loop_kit.write_study(tmp_path)), Packet(tmp_path / "packet")
+    kept = Path(Context(study, tmp_path, packet, 60.0, loop_kit.Silent()).model.kept)
+    kept.mkdir(parents=True)
+    (kept / "made.onnx").write_bytes(b"a network")
+    build_manifest(packet.folder, "evidence", "0")
+    assert kept.is_relative_to(packet.folder)
+    assert verify(packet.folder) == []
+    assert "made.onnx" not in (packet.folder / "manifest.json").read_text()
