@@ -52,8 +52,8 @@ from trimtab.evidence.score.gain import clairvoyant
 from trimtab.evidence.stats.floor import MIN_REPLAYS, aa_floor
 from trimtab.mapping import buckets
 from trimtab.mapping.cost import CostModel
-from trimtab.mapping.service import ProfileService
 from trimtab.mapping.route import Router
+from trimtab.mapping.service import ProfileService
 from trimtab.retuning._change import bucket, refit
 from trimtab.retuning._scripted import Scripted, union, warm_lists
 from trimtab.retuning.adapt import Adapter, Known
