@@ -65,7 +65,7 @@ class Bench:
     def __init__(self, network: Network, repeats: int) -> None:
         self.network, self.repeats = network, repeats
         folder = network.study.parent
-        self.study = _calibrated(_with_torch(load_study(network.study), network))
+        self.study = _calibrated(with_torch(load_study(network.study), network))
         self.model = resolve_model(self.study, folder)
         self.payloads = payloads_of(self.study, folder)
         self.workload = read_workload(self.study, folder)
@@ -157,7 +157,8 @@ def _within(workload: Workload, band: Band) -> Workload:
     return workload.take(part)
 
 
-def _with_torch(study: Study, network: Network) -> Study:
+def with_torch(study: Study, network: Network) -> Study:
+    """The study with a torch network, where the bench knows one and it does not."""
     return replace(study, model=replace(study.model, torch=study.model.torch or network.torch))
 
 

@@ -14,11 +14,12 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
 from plans.catalogue import NETWORKS, REFERENCE, Choice, choices, plan_of, refused
 from plans.visits import Quality, Visit
 
-from plans import page, run
+from plans import page, run, visits
 from trimtab import backends
 from trimtab.domain.ports import Ability, BackendInfo
 from trimtab.domain.profile import CompileFailure, CompileOptions, CompileProfile, Inspection, Operator, ShapeTiming
 from trimtab.mapping.route import Router
+from trimtab.store.study import load_study
 
 MIB = 2**20
 MINILM = next(one for one in NETWORKS if one.name == "minilm")
@@ -196,3 +197,9 @@ def test_no_visit_begins_after_the_time(tmp_path: Path, capsys: pytest.CaptureFi
     run._measure([bench], [info("dynamic shapes")], Namespace(out=tmp_path, rounds=1, seconds=-1.0))
     assert bench.made == []
     assert "goes on from here" in capsys.readouterr().out
+
+
+def test_a_network_has_the_torch_form_of_its_study_or_else_of_the_bench() -> None:
+    named = {one.name: visits.with_torch(load_study(one.study), one).model.torch for one in NETWORKS}
+    assert named == {"ocr": "network.py:recogniser", "minilm": "data/minilm.pt2"}
+    assert all((one.study.parent / one.torch.partition(":")[0]).is_file() for one in NETWORKS if one.torch)
