@@ -54,14 +54,17 @@ def write_network(folder: Path) -> Path:
 
 
 class KServe(service_pb2_grpc.GRPCInferenceServiceServicer):
-    """``faults``: request number -> what goes wrong with it. ``trace``: the file whose numbered parts hold the trace;
-    None: the server has no extension at all. ``answered``: called with each request's number before its answer goes."""
+    """``delay_s``: what each request takes besides. ``faults``: request number -> what goes wrong with it. ``trace``:
+    the file whose numbered parts hold the trace; None: the server has no extension at all. ``answered``: called with
+    each request's number before its answer goes."""
 
-    def __init__(self, network: Path, trace: Path | None = None, faults: dict[int, str] | None = None) -> None:
+    def __init__(
+        self, network: Path, trace: Path | None = None, faults: dict[int, str] | None = None, delay_s: float = 0.0
+    ) -> None:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1
         self._session = onnxruntime.InferenceSession(str(network), options, providers=["CPUExecutionProvider"])
-        self._trace, self._faults = trace, faults or {}
+        self._trace, self._faults, self._delay_s = trace, faults or {}, delay_s
         self._one_at_a_time = threading.Lock()
         self._spans: list[dict[str, Any]] = []
         self._parts = 0
@@ -117,6 +120,7 @@ class KServe(service_pb2_grpc.GRPCInferenceServiceServicer):
             context.abort(getattr(grpc.StatusCode, fault), f"told to fail {number}")
         if fault == "slow":
             time.sleep(0.5)
+        time.sleep(self._delay_s)
         with self._one_at_a_time:
             began = time.monotonic_ns()
             made = self._session.run(["y"], {"x": _inputs(request)["x"]})[0]

@@ -17,7 +17,7 @@ from trimtab.domain.comparison import Gate
 from trimtab.domain.events import ERROR_KINDS
 from trimtab.domain.noun import NEVER
 from trimtab.errors import PacketError, RunError, UsageError
-from trimtab.evidence.remote import UNSPLIT
+from trimtab.evidence.remote import HELD_AGAINST, UNSPLIT
 from trimtab.loop import driving
 from trimtab.loop.comparing import compare_packets
 from trimtab.loop.exporting import export_run
@@ -51,6 +51,13 @@ def write_study(folder: Path, target: str, *, trace: str = "") -> Path:
 
 def run(study: Path, out: Path, stage: str = "report") -> Outcome:
     return run_until(study, stage, out=out, budget=None, fresh=False, progress=Quiet())
+
+
+def page(packet: Path) -> str:
+    """What the terminal shows of a packet."""
+    console = Console(width=400, record=True, file=io.StringIO())
+    text.show(view(load_record(packet)), console)
+    return console.export_text()
 
 
 @pytest.fixture(scope="module")
@@ -96,10 +103,8 @@ def test_every_request_is_found_in_the_servers_trace(packets: tuple[Path, Path, 
 
 def test_the_report_says_it_on_the_page_and_in_the_terminal(packets: tuple[Path, Path, str]) -> None:
     old, _, target = packets
-    console = Console(width=400, record=True, file=io.StringIO())
-    text.show(view(load_record(old)), console)
-    said = console.export_text()
-    assert f"Driven against {target}: its queue, its batches and its cores are its own." in said
+    said = page(old)
+    assert f"Driven against {target}: queue, batches and cores there are not trimtab's." in said
     assert "No verdict on one server alone." in said
     assert "No score: both accuracies hold a run against its compile profile" in said
     assert f"driven against {target}" in (old / "report.html").read_text()
@@ -190,3 +195,25 @@ def test_documents_and_timelines_of_a_driven_packet(packets: tuple[Path, Path, s
     path, events = export_run(packets[0], None, tmp_path / "out.trace.json")
     assert events > len(Packet(packets[0]).read_trace("tune-server-3").requests)
     assert path.exists()
+
+
+def test_two_servers_are_driven_in_turn_and_held_against_each_other(tmp_path: Path) -> None:
+    network = write_network(tmp_path)
+    with serving(KServe(network)) as first, serving(KServe(network, delay_s=0.2), threads=64) as second:
+        study = write_study(tmp_path, first.target)
+        text = study.read_text().replace("rate = 400.0", f'against = "{second.target}"\nrate = 400.0')
+        study.write_text(text.replace("replays = 3", "replays = 2"))
+        run(study, tmp_path / "packet")
+    record = load_record(tmp_path / "packet")
+    ended = sorted(
+        record.runs, key=lambda run: (tmp_path / "packet" / "traces" / run.id / "run.json").stat().st_mtime_ns
+    )
+    assert [run.target for run in ended] == [first.target, second.target, second.target, first.target]
+    found = record.findings
+    assert found["replay"].headline.startswith(f"Driven against {first.target} and {second.target}. Plan server: ")
+    gate = found["validate"].table("validate.gate").columns
+    assert gate["metric"] == ("p95",)
+    assert gate["new"][0] >= 200.0  # ms: every answer of the second takes that
+    assert gate["change"][0] is not None
+    assert found["decide"].headline == HELD_AGAINST
+    assert f"Driven against {first.target} and {second.target}: queue, batches" in page(tmp_path / "packet")

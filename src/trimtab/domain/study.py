@@ -145,9 +145,10 @@ class WorkloadSpec(Noun, frozen=True, kw_only=True):
 
     The first ``tune_share`` of the span is the tune slice, the rest is held out.
 
-    ``target`` sends the requests to a server that is not ours, ``kserve-v2://host:port/model`` (or ``.../version``); the
-    study then has no baseline and no candidates. ``target_trace``: the file in which that server writes its own trace
-    (``trace_file`` of Triton), as this machine sees it; it is then told to trace during each replay.
+    ``target`` sends the requests to a server that is not ours, ``kserve-v2://host:port/model`` (or ``.../version``);
+    the study then has no baseline and no candidates. ``target_trace``: the file in which that server writes its own
+    trace (``trace_file`` of Triton), as this machine sees it; it is then told to trace during each replay. ``against``:
+    a second server, which is driven in turn with the first and held against it.
     """
 
     arrivals: ArrivalSource
@@ -160,6 +161,7 @@ class WorkloadSpec(Noun, frozen=True, kw_only=True):
     slices: tuple[SliceSpec, ...] = ()
     target: str = ""
     target_trace: str = ""
+    against: str = ""
 
 
 class Sla(Noun, frozen=True, kw_only=True):

@@ -23,6 +23,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from trimtab.domain.comparison import Gate
 from trimtab.domain.figure import Figure, Finding, Findings, Series
 from trimtab.domain.imported import STAGE_COLUMNS, Imported, ReadReport
 from trimtab.domain.remote import Inside, Server
@@ -44,6 +45,7 @@ ABSENT = {
     "packets against each other: trimtab compare OLD NEW --gate.",
 }
 """Why a stage has nothing to do where a server is driven."""
+HELD_AGAINST = "No release of ours: which of the two serves is for their owner to decide, by what validate found."
 
 
 def absent(stage: str) -> Findings:
@@ -57,10 +59,24 @@ def stages(queue: NDArray[np.int64], compute: NDArray[np.int64], batch: NDArray[
     return Table(empty(STAGES_SCHEMA, len(queue)).columns | told)
 
 
-def introduced(found: Findings, target: str, server: Server) -> Findings:
-    """The plan stage's findings, with what the server says of itself."""
-    facts = {
-        "target": target,
+def introduced(found: Findings, servers: Sequence[tuple[str, Server]]) -> Findings:
+    """The plan stage's findings, with what each server, named by its target, says of itself."""
+    rows = [(target, what, says) for target, server in servers for what, says in _facts(server).items() if says]
+    columns = dict(zip(("target", "what", "says"), map(list, zip(*rows, strict=True)), strict=True))
+    said = tuple(
+        Finding(text=f"This study drives {target} ({_facts(server)['server']}).", owner="runtime")
+        for target, server in servers
+    )
+    return msgspec.structs.replace(
+        found,
+        headline=f"Driven against {' and '.join(target for target, _ in servers)}. {found.headline}",
+        findings=(*said, *found.findings),
+        series=(*found.series, series("plan.server", columns, {}, "server", scope="these servers")),
+    )
+
+
+def _facts(server: Server) -> dict[str, str]:
+    return {
         "server": f"{server.name} {server.version}".strip(),
         "platform": server.platform,
         "instances": _count(server.instances),
@@ -68,32 +84,21 @@ def introduced(found: Findings, target: str, server: Server) -> Findings:
         "batcher waits": "" if server.hold_ms is None else f"up to {server.hold_ms:g} ms",
         "extensions": ", ".join(server.extensions),
     }
-    told = {name: value for name, value in facts.items() if value}
-    columns = {"what": list(told), "says": list(told.values())}
-    said = Finding(
-        text=f"This study drives {target} ({facts['server']}); the machine here only sends.", owner="runtime"
-    )
-    return msgspec.structs.replace(
-        found,
-        headline=f"Driven against {target}. {found.headline}",
-        findings=(said, *found.findings),
-        series=(*found.series, series("plan.server", columns, {}, "server", scope="this server")),
-    )
 
 
 def _count(number: int | None) -> str:
     return "" if number is None else str(number)
 
 
-def driven(found: Findings, target: str, told: Sequence[Inside]) -> Findings:
-    """The replay stage's findings, with what the server counted over each run."""
+def driven(found: Findings, targets: Sequence[str], told: Sequence[Inside]) -> Findings:
+    """The replay stage's findings, with what the servers counted over each run."""
     desk = Desk("replay", "this run", "server")
     for inside in told:
         _counted(desk, inside)
     said = [Finding(text=text, owner="observability") for text in dict.fromkeys(_unknown(told))]
     return msgspec.structs.replace(
         found,
-        headline=f"Driven against {target}. {found.headline}",
+        headline=f"Driven against {' and '.join(targets)}. {found.headline}",
         findings=(*found.findings, *said),
         figures=(*found.figures, *desk.figures),
         series=(*found.series, _table(told, desk.figures)),
@@ -146,6 +151,29 @@ def foreign(inside: Inside, sent: int) -> str:
     if counted <= sent:
         return ""
     return f"Run {inside.run}: the server counted {counted} requests of this model and {sent} were ours"
+
+
+def compared(gate: Gate) -> Findings:
+    """The validate stage's findings where two servers were driven in turn: is the second worse than the first?"""
+    named = ", ".join(row.metric for row in gate.rows if row.status == gate.outcome)
+    headline = {
+        "pass": f"{gate.new} is no worse than {gate.old} by more than is forgiven.",
+        "fail": f"{gate.new} is worse than {gate.old} by more than is forgiven: {named}.",
+        "inconclusive": f"Between {gate.old} and {gate.new} nothing is decided{f': {named}' if named else ''}.",
+    }[gate.outcome]
+    said = (*(f"Not comparable: {text}." for text in gate.forbids), gate.how)
+    figures = tuple(
+        Figure(
+            id=f"validate.{row.metric}.change", value=row.change, unit="change", samples=0, scope=row.slice,
+            artifact="traces", interval=row.interval, note=f"{row.status} {row.note}".strip(),
+        )
+        for row in gate.rows
+    )  # fmt: skip
+    keys = ("metric", "role", "old", "new", "change", "margin", "status", "note")
+    columns = {key: [getattr(row, key) for row in gate.rows] for key in keys}
+    table = (series("validate.gate", columns, {"change": "share", "margin": "share"}, "traces"),) if gate.rows else ()
+    findings = tuple(Finding(text=text, owner="observability") for text in said if text)
+    return Findings(stage="validate", headline=headline, findings=findings, figures=figures, series=table)
 
 
 def diagnosed(trace: Trace, inside: Inside, told: Table | None, sla: Sla, seed: int) -> Reading:

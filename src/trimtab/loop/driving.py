@@ -32,6 +32,8 @@ from trimtab.store.codec import digest, read_json, read_table, write_json, write
 from trimtab.store.packet import is_done
 
 FOLDER = "server"
+AGAINST = "against"
+"""Stands for the plan of the second server."""
 AS_FOUND = "the server as it was found"
 WAIT_S = 60.0
 """How long a request may take where the study has no deadline, s."""
@@ -47,28 +49,43 @@ class Driven(NamedTuple):
     stages: Table | None
 
 
-def target_of(ctx: Context) -> Target:
-    """Where the study sends its requests."""
-    found = parse_target(ctx.study.workload.target)
-    if found is None:
+class Arm(NamedTuple):
+    """One server. ``plan`` stands for what it runs, ``trace`` for the file of its own trace (empty: not asked for)."""
+
+    plan: str
+    target: Target
+    trace: str = ""
+
+
+def arms_of(ctx: Context) -> tuple[Arm, ...]:
+    """Where the study sends its requests: to one server, or to two in turn."""
+    spec = ctx.study.workload
+    target, against = parse_target(spec.target), parse_target(spec.against)
+    if target is None:
         raise StudyError("this study drives no server", where="workload.target", fix="name one")
+    first = Arm(THEIRS.id, target, spec.target_trace)
+    return (first,) if against is None else (first, Arm(AGAINST, against))
+
+
+def replays(ctx: Context) -> dict[str, list[Driven]]:
+    """Every run of the study by its server's plan, driven now where the packet does not hold it; two servers in turn,
+    each round in the other direction (A B B A)."""
+    arms, part = arms_of(ctx), ctx.slice(TUNE)
+    found: dict[str, list[Driven]] = {arm.plan: [] for arm in arms}
+    for number in range(1, ctx.study.budget.replays + 1):
+        for arm in arms if number % 2 else reversed(arms):
+            found[arm.plan].append(_run(ctx, arm, part, f"{TUNE}-{arm.plan}-{number}"))
     return found
 
 
-def replays(ctx: Context) -> list[Driven]:
-    """Every run of the study, driven now where the packet does not hold it."""
-    part, replays = ctx.slice(TUNE), ctx.study.budget.replays
-    return [_run(ctx, part, f"{TUNE}-{THEIRS.id}-{number}") for number in range(1, replays + 1)]
-
-
-def _run(ctx: Context, part: Slice, run_id: str) -> Driven:
+def _run(ctx: Context, arm: Arm, part: Slice, run_id: str) -> Driven:
     """One run: from the packet if it is there, else driven now."""
-    inputs, checkpoint = _inputs(ctx, part), f"run-{run_id}"
+    inputs, checkpoint = _inputs(ctx, arm, part), f"run-{run_id}"
     told, columns = (ctx.packet.path(FOLDER, f"{run_id}.{kind}") for kind in ("json", "parquet"))
     if not (is_done(ctx.packet.folder, checkpoint, inputs) and told.is_file()):
         keeper = Keeper(ctx, lambda run, envelope: inputs, {run_id: None})
         try:
-            made = _drive(ctx, part, run_id, keeper)
+            made = _drive(ctx, arm, part, run_id, keeper)
         finally:
             keeper.close()
         write_json(told, made.inside)
@@ -79,10 +96,10 @@ def _run(ctx: Context, part: Slice, run_id: str) -> Driven:
     return Driven(ctx.packet.read_trace(run_id), inside, read_table(columns) if inside.traced else None)
 
 
-def _inputs(ctx: Context, part: Slice) -> dict[str, str]:
+def _inputs(ctx: Context, arm: Arm, part: Slice) -> dict[str, str]:
     return {
-        "target": str(target_of(ctx)),
-        "target_trace": ctx.study.workload.target_trace,
+        "target": str(arm.target),
+        "target_trace": arm.trace,
         "slice": digest(part),
         "workload": ctx.workload_sha256,
         "envelope": ctx.envelope_sha256,
@@ -90,25 +107,25 @@ def _inputs(ctx: Context, part: Slice) -> dict[str, str]:
     }
 
 
-def _drive(ctx: Context, part: Slice, run_id: str, keeper: Keeper) -> Driven:
+def _drive(ctx: Context, arm: Arm, part: Slice, run_id: str, keeper: Keeper) -> Driven:
     """Drive it now. ``keeper`` puts the trace into the packet like that of any other run."""
     load, envelope = ctx.workload.take(part), ctx.packet.read_envelope()[0]
     name = f"{run_id}@{time.time_ns()}/"
-    with Connection(target_of(ctx)) as connection:
+    with Connection(arm.target) as connection:
         server = connection.server()
-        run = _info(ctx, part, run_id, server)
+        run = _info(ctx, arm, part, run_id, server)
         kept = Replay(
             stage="replay", note=run_id, plan=THEIRS, run=run, workload=load, profiles=(), hang_s=_wait_s(ctx)
         )
-        before, files = connection.counters(), _trace_files(ctx)
+        before, files = connection.counters(), _trace_files(ctx, arm)
         keeper.began(kept, envelope)
-        with _tracing(ctx, connection) as notes:
+        with _tracing(arm, connection) as notes:
             trace = drive(_request(ctx, kept, name, keeper), connection, "replay", keeper.progress(kept))
         keeper.made(kept, Replayed(trace=trace), envelope)
         counters, why = _counted(connection, before)
     inside = Inside(run=run_id, server=server, counters=counters, why=why, notes=tuple(notes))
     made = Driven(trace, inside, None)
-    return _joined(made, _written(ctx, files), name) if ctx.study.workload.target_trace else made
+    return _joined(made, _written(ctx, arm, files), name) if arm.trace else made
 
 
 def _request(ctx: Context, kept: Replay, name: str, keeper: Keeper) -> RemoteRequest:
@@ -129,10 +146,10 @@ def _wait_s(ctx: Context) -> float:
     return WAIT_S if deadline is None else deadline / 1e3
 
 
-def _info(ctx: Context, part: Slice, run_id: str, server: Server) -> RunInfo:
+def _info(ctx: Context, arm: Arm, part: Slice, run_id: str, server: Server) -> RunInfo:
     return RunInfo(
         id=run_id,
-        plan=THEIRS.id,
+        plan=arm.plan,
         slice=part.name,
         source="driven",
         workload_sha256=ctx.workload_sha256,
@@ -143,7 +160,7 @@ def _info(ctx: Context, part: Slice, run_id: str, server: Server) -> RunInfo:
         cores=(),
         driver_core=ctx.driver_core,
         versions=kserve.versions() | {server.name: server.version},
-        target=str(target_of(ctx)),
+        target=str(arm.target),
     )
 
 
@@ -163,10 +180,10 @@ def _counted(connection: Connection, before: Counters | None) -> tuple[Counters 
 
 
 @contextlib.contextmanager
-def _tracing(ctx: Context, connection: Connection) -> Iterator[list[str]]:
+def _tracing(arm: Arm, connection: Connection) -> Iterator[list[str]]:
     """The server traces meanwhile, if the study asks for it; the list holds what went wrong when it was to stop."""
     notes: list[str] = []
-    if not ctx.study.workload.target_trace:
+    if not arm.trace:
         yield notes
         return
     connection.trace()
@@ -179,23 +196,22 @@ def _tracing(ctx: Context, connection: Connection) -> Iterator[list[str]]:
             notes.append(error.what)
 
 
-def _trace_files(ctx: Context) -> dict[Path, tuple[int, int]]:
+def _trace_files(ctx: Context, arm: Arm) -> dict[Path, tuple[int, int]]:
     """The files that the server's trace consists of, each with its size and time: the one that the study names, and
     those with a number behind it."""
-    name = ctx.study.workload.target_trace
-    if not name:
+    if not arm.trace:
         return {}
-    base = ctx.folder / name
+    base = ctx.folder / arm.trace
     found = [base, *base.parent.glob(f"{base.name}.*")] if base.parent.is_dir() else []
     return {path: (path.stat().st_size, path.stat().st_mtime_ns) for path in found if path.is_file()}
 
 
-def _written(ctx: Context, before: dict[Path, tuple[int, int]]) -> list[Path]:
+def _written(ctx: Context, arm: Arm, before: dict[Path, tuple[int, int]]) -> list[Path]:
     """The files that the server has written since ``before``, once they grow no more."""
     deadline, last = time.monotonic() + WRITTEN_S, before
     while time.monotonic() < deadline:
         time.sleep(0.2)
-        now = _trace_files(ctx)
+        now = _trace_files(ctx, arm)
         if now != before and now == last:
             break
         last = now

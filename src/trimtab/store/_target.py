@@ -27,16 +27,19 @@ def missing_baseline(data: dict[str, Any]) -> Iterator[Fault]:
 def local_faults(study: Study) -> Iterator[Fault]:
     """Every broken rule about the network of a study that drives no server."""
     yield from network_faults(study.model)
-    if study.workload.target_trace:
-        path = ("workload", "target_trace")
-        yield Fault(path, "there is no server to trace", "add workload.target, or remove it")
+    asked = {"target_trace": "there is no server to trace", "against": "there is no server to hold it against"}
+    for key in (key for key in asked if getattr(study.workload, key)):
+        yield Fault(("workload", key), asked[key], "add workload.target, or remove it")
 
 
 def target_faults(study: Study) -> Iterator[Fault]:
     """Every broken rule about ``workload.target``."""
-    target = study.workload.target
-    if parse_target(target) is None:
-        yield Fault(("workload", "target"), f"{target!r} names no model of a server", FORM)
+    target, against = study.workload.target, study.workload.against
+    for key, text in (("target", target), ("against", against or target)):
+        if parse_target(text) is None:
+            yield Fault(("workload", key), f"{text!r} names no model of a server", FORM)
+    if against == target:
+        yield Fault(("workload", "against"), "is workload.target itself", "name another server, or remove it")
     for key in _NETWORK:
         if getattr(study.model, key) != _default(key):
             yield _not_ours(("model", key), "is for a network that trimtab compiles")

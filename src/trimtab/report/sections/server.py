@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from trimtab.domain.packet import Record
 from trimtab.report import words
-from trimtab.report.book import Book, each, real, source
+from trimtab.report.arms import unit_of
+from trimtab.report.book import Book, Values, each, real, source
 from trimtab.report.page import Block, Cell, Column, Facts, Grid, Prose, Row, Section
 from trimtab.report.sections import classes
 
@@ -13,15 +14,15 @@ ABSENT = ("compile", "score", "retune", "validate", "decide")
 
 
 def section(book: Book) -> Section | None:
-    target = book.record.study.workload.target
-    if not target:
+    if not book.record.study.workload.target:
         return None
-    blocks = [block for block in (_facts(book), _counted(book), *classes.blocks(book), _unknown(book)) if block]
+    made = (_held_against(book), *_facts(book), _counted(book), *classes.blocks(book), _unknown(book))
+    blocks = [block for block in made if block]
     return Section(
         id="server",
         nav="Server",
         eyebrow="Replay",
-        heading=f"Driven against {target}: its queue, its batches and its cores are its own.",
+        heading=f"{words.opened(short(book.record))}: queue, batches and cores there are not trimtab's.",
         lead=book.headline("attribute"),
         blocks=tuple(blocks),
         source=source("Means are the server's own, over each run", artifact="server/, diagnosis.json"),
@@ -30,16 +31,48 @@ def section(book: Book) -> Section | None:
 
 def short(record: Record) -> str:
     """The fact for the margin; empty where trimtab's own queue ran."""
-    target = record.study.workload.target
-    return f"driven against {target}" if target else ""
+    workload = record.study.workload
+    named = words.listed([target for target in (workload.target, workload.against) if target])
+    return f"driven against {named}" if named else ""
 
 
-def _facts(book: Book) -> Block | None:
+def _facts(book: Book) -> tuple[Block, ...]:
+    """What each server says of itself."""
     said = book.series("plan.server")
-    if said is None:
+    rows = list(each(said)) if said else []
+    targets = dict.fromkeys(str(row["target"]) for row in rows)
+    return tuple(
+        Facts(
+            pairs=tuple((words.opened(str(row["what"])), str(row["says"])) for row in rows if row["target"] == target),
+            title=f"What {target} says of itself",
+        )
+        for target in targets
+    )
+
+
+def _held_against(book: Book) -> Block | None:
+    """The two servers on the same arrivals."""
+    gate = book.series("validate.gate")
+    if gate is None:
         return None
-    pairs = tuple((words.opened(str(row["what"])), str(row["says"])) for row in each(said))
-    return Facts(pairs=pairs, title="What the server says of itself")
+    columns = (
+        Column(label=""),
+        Column(label="First", align="right"),
+        Column(label="Second", align="right"),
+        Column(label="Change", align="right"),
+        Column(label="Forgiven", align="right"),
+        Column(label=""),
+    )
+    return Grid(columns=columns, rows=tuple(_metric(row) for row in each(gate)), title=book.headline("validate"))
+
+
+def _metric(row: Values) -> Row:
+    unit = unit_of(str(row["metric"]))
+    first, second = (words.quantity(real(row[key]), unit) for key in ("old", "new"))
+    texts = (row["metric"], first, second, words.change(real(row["change"])), words.percent(real(row["margin"])))
+    look = {"pass": "pass", "fail": "fail"}.get(str(row["status"]), "open")
+    cell = Cell(text=str(row["status"]), sub=str(row["note"] or ""), glyph=look, look=f"{look}-ink")
+    return Row(cells=(*(Cell(text=str(text)) for text in texts), cell), strong=row["role"] == "primary")
 
 
 def _counted(book: Book) -> Block | None:
