@@ -154,7 +154,8 @@ REFUSED: dict[str, tuple[str, str]] = {
 """Sample -> how its digest begins, what it is called."""
 
 OTHERS = {
-    "kineto_torch_2_13_cpu.json.gz", "torch_trace_2_13.log.gz", "torch_2_13_recompiles.txt.gz",
+    "kineto_ranks_0.json.gz", "kineto_ranks_1.json.gz", "kineto_torch_2_13_cpu.json.gz",
+    "torch_trace_2_13.log.gz", "torch_2_13_recompiles.txt.gz",
     "loadgen_trace_server.json.gz", "loadgen_trace_single.json.gz", "loadgen_detail_server.txt.gz",
     "loadgen_summary_server.txt", "openvino_counters_detailed.json", "openvino_first_layer_only.json",
 }  # fmt: skip

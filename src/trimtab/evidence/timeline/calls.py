@@ -83,7 +83,7 @@ def compiling(spans: Spans) -> str:
     """A sentence on compiles inside the runs; empty where none is recorded there."""
     rows = spans.table["kind"] == RUN
     start, end = spans.table["start"][rows], spans.table["end"][rows]
-    inside = _compiled(spans, start, end)
+    inside = compiled(spans)
     if not inside.any():
         return ""
     return (
@@ -108,18 +108,18 @@ def as_requests(spans: Spans, read: ReadReport) -> Imported | None:
     }
     stages = empty(STAGE_COLUMNS, rows.size).columns
     stages |= {"compute": end - start, "worker": np.unique(table["lane"][rows], return_inverse=True)[1].astype("int32")}
-    compiled = _compiled(spans, start, end)
-    stages |= {"compile": compiled} if compiled.any() else {}
+    spent = compiled(spans)
+    stages |= {"compile": spent} if spent.any() else {}
     trace = imported_trace(read, requests, dims, workers=len(np.unique(stages["worker"])))
     executed = {f"exec.{name}": column for name, column in dims.items()}
     return Imported(trace=trace, stages=Table(stages | executed))
 
 
-def _compiled(spans: Spans, start: Ints, end: Ints) -> Ints:
-    """How long each run was compiling, where the timeline records compiles beside runs."""
-    rows = spans.table["kind"] == COMPILE
-    compiling = cover((spans.table["start"][rows], spans.table["end"][rows]))
-    return compiling.until(end) - compiling.until(start)
+def compiled(spans: Spans) -> Ints:
+    """How long each run was compiling, in order; 0 where the timeline records no compiles beside runs."""
+    runs, compiles = spans.table["kind"] == RUN, spans.table["kind"] == COMPILE
+    covered = cover((spans.table["start"][compiles], spans.table["end"][compiles]))
+    return covered.until(spans.table["end"][runs]) - covered.until(spans.table["start"][runs])
 
 
 def _dims(spans: Spans, codes: NDArray[np.int32]) -> dict[str, Ints]:

@@ -33,6 +33,7 @@ from trimtab.evidence.classify.classes import Case, Suspect, classify
 from trimtab.evidence.classify.diagnose import told
 from trimtab.evidence.figures import NS_MS, Desk, percent, series
 from trimtab.evidence.stats.quantiles import jain, quantile
+from trimtab.evidence.timeline import calls
 from trimtab.evidence.timeline.calls import RUN
 from trimtab.evidence.timeline.cover import Cover, Ints, cover, lasting
 from trimtab.evidence.timeline.device import device, ratio
@@ -200,22 +201,21 @@ def _figures(ranks: Sequence[Rank], steps: _Steps, file: str) -> tuple[tuple[Fig
             "ranks.fairness", jain(own.sum(axis=1)), "index", len(ranks), note="Jain's index of own work: 1 = equal"
         )
     rows = [_rank(rank, steps, k) for k, rank in enumerate(ranks)]
-    return tuple(desk.figures), (series("timeline.ranks", table(rows), {}, file, scope="these files"),)
+    named = "; ".join(f"rank {rank.number}: {rank.file}" for rank in ranks)
+    return tuple(desk.figures), (series("timeline.ranks", table(rows), {}, file, scope="these files", note=named),)
 
 
 def _rank(rank: Rank, steps: _Steps, k: int) -> Row:
     spans, on = rank.spans, device(rank.spans)
-    compiling = spans.table["kind"] == KIND["compile"]
-    took = int((spans.table["end"] - spans.table["start"])[compiling].sum())
+    compiling = calls.compiled(spans)
     return {
         "rank": rank.number,
-        "file": rank.file,
         "recorded, ms": int(spans.table["end"].max()) * NS_MS,
         "device busy": percent(on.parts["busy"] / on.window) if on is not None and on.window else None,
         "step p50, ms": _median(steps.took[k]),
         "own work p50, ms": _median(steps.own[k]),
-        "compiles": int(compiling.sum()),
-        "compiling, ms": took * NS_MS,
+        "steps that compiled": int((compiling > 0).sum()),
+        "compiling, ms": float(compiling.sum()) * NS_MS,
     }
 
 

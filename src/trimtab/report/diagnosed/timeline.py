@@ -102,8 +102,7 @@ def launches(leaf: Leaf) -> Section | None:
     where = tail_axis(max(row["tail"] for row in rows) or 1.0)
     most = max(row["us"] for row in rows)
     high = marks.y("us", labelExpr=TIMES)
-    high["scale"] = {"type": "symlog", "constant": 1, "domain": [0, most * 1.1 or 1.0]}
-    high["axis"]["values"] = [10.0**k for k in range(int(math.log10(max(most, 1.0))) + 1)]
+    _by_decades(high, most)
     curves = [
         marks.layer({"type": "line", "color": ink, "strokeWidth": 1.75, "clip": True}, own, x=where, y=high)
         for what, ink in GAPS.items()
@@ -120,6 +119,12 @@ def launches(leaf: Leaf) -> Section | None:
     if "start_p50" in known:
         heading += f"; half of them start within {words.figure(known['start_p50'])} of their launch"
     return leaf.section("launches", "Launches", "Device", f"{heading}.", (panels,))
+
+
+def _by_decades(position: Spec, most: float) -> None:
+    """Make the axis logarithmic from 1 on, with a tick a decade, and linear below."""
+    position["scale"] = {"type": "symlog", "constant": 1, "domain": [0, most * 1.2 or 1.0]}
+    position["axis"]["values"] = [10.0**k for k in range(int(math.log10(max(most, 1.0))) + 1)]
 
 
 # --- where time went ----------------------------------------------------------------------------------------------
@@ -240,7 +245,7 @@ def _compile_chart(leaf: Leaf, rows: list[marks.Datum]) -> Panel:
     far = max(row["end"] for row in data)
     where = marks.x("x", domain=(0.0, far * 1.01 or 1.0), tickCount=8, title="s from the first compile")
     high = marks.y("ms", title="ms", tickCount=4)
-    high["scale"] = {"type": "symlog", "constant": 1, "domain": [0, max(row["ms"] for row in data) * 1.2 or 1.0]}
+    _by_decades(high, max(row["ms"] for row in data))
     layers = []
     for kind, ink in KINDS.items():
         own = [row for row in data if row["kind"] == kind]
