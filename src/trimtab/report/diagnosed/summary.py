@@ -97,7 +97,7 @@ def layers(leaf: Leaf) -> Section | None:
     if timed:
         first = next(each(table))
         took = words.time(real(first["a run, ms"]) or 0.0)
-        heading = f"{words.opened(words.short(str(first['layer']), 60))} takes most: {took} a run."
+        heading = f"{words.short(str(first['layer']), 60)} takes most: {took} a run."
     to = Scale(lo=0.0, hi=1.0)
     rows = [
         Row(cells=(Cell(text=one.id.rpartition(".")[2]), Cell(text=words.figure(one)),

@@ -124,6 +124,7 @@ def launches(leaf: Leaf) -> Section | None:
 def _by_decades(position: Spec, most: float) -> None:
     """Make the axis logarithmic from 1 on, with a tick a decade, and linear below."""
     position["scale"] = {"type": "symlog", "constant": 1, "domain": [0, most * 1.2 or 1.0]}
+    position["axis"]["labelOverlap"] = False
     position["axis"]["values"] = [10.0**k for k in range(int(math.log10(max(most, 1.0))) + 1)]
 
 
@@ -144,7 +145,7 @@ def names(leaf: Leaf) -> Section | None:
     if found is not None:
         first = next(each(found[1]))
         took = words.time(real(first["own time, ms"]) or 0.0)
-        heading = f"{words.opened(words.short(str(first[found[0]]), 60))} takes most: {took}."
+        heading = f"{words.short(str(first[found[0]]), 60)} takes most: {took}."
     return leaf.section("names", "Where time went", "Operators", heading, blocks)
 
 
