@@ -1,11 +1,10 @@
 """What a simulated batch takes, drawn from what its entry's profile measured.
 
 Theory
-  Prelude    A profile's prelude ran the beginning of the traffic as one worker would have served it. What its runs
-  took
+  Prelude    A profile's prelude ran the beginning of the traffic as one worker would have served it. What its runs took
              beyond their fitted value (:mod:`trimtab.mapping.cost`) is what service does to them: colder caches among
              many shapes, kernels that a runtime has dropped and makes again, a core that wakes up. A batch takes its
-             own fitted value and the excess of a run of the prelude of its entry, drawn among the NEAR nearest to it in
+             own fitted value and the excess of a run of its entry in the prelude, drawn among the NEAR nearest to it in
              size, of those that found the worker as rested as it does. Excesses are added and do not multiply: they
              hardly grow with the shape.
   First run  The same with the prelude's first runs, the FIRST nearest in size and in how many shapes the process had
@@ -43,7 +42,7 @@ RESTED: Ns = 4_000_000
 """A worker that was free for so long has to wake up."""
 NEAR, FIRST = 16, 8
 FEWEST = 8
-"""With fewer runs of the prelude of an entry none of them is taken for its service."""
+"""With fewer runs of an entry in the prelude none of them is taken for its service."""
 ALIKE = log(1.5)
 """Up to this factor in the number of shapes met before, a shape's own first run speaks for it alone."""
 AGE = 0.5

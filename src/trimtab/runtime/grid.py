@@ -59,8 +59,8 @@ def grid(
 def prelude(
     workload: Workload, plan: Plan, new: int = NEW_SHAPES, again: int = AGAIN
 ) -> dict[EntryId, tuple[GridPoint, ...]]:
-    """Requests in order of arrival, each alone, by the entry that takes it: the first ``new`` that bring it dims it
-    has not run yet, and ``again`` of those that do not, over all entries together.
+    """Requests in order of arrival, each alone, by the entry that takes it. Over all entries together: at most ``new``
+    that bring an entry dims which it has not run yet, and at most ``again`` that do not.
     """
     router = Router(plan.compile)
     found: dict[EntryId, list[GridPoint]] = {entry: [] for entry in router.entries}
