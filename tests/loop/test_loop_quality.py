@@ -21,6 +21,7 @@ from trimtab.domain.study import QualitySpec
 from trimtab.errors import StudyError
 from trimtab.loop import answers, quality, stages
 from trimtab.loop.context import Context
+from trimtab.runtime import probe
 from trimtab.store.packet import Packet, load_record, verify
 from trimtab.store.study import load_study
 
@@ -57,10 +58,11 @@ def fed(folder: Path, text: str, **payload: object) -> Path:
 
 
 def context(folder: Path, spec: QualitySpec = ERROR, **payload: object) -> Context:
-    """A run whose workload has been read."""
+    """A run whose workload and whose machine have been read."""
     study = replace(load_study(fed(folder, STUDY, **payload)), quality=spec)
     ctx = Context(study=study, folder=folder, packet=Packet(folder / "packet"), budget_s=60, progress=Silent())
     stages.workload(ctx)
+    ctx.packet.write_envelope(probe.probe(), ())
     return ctx
 
 
