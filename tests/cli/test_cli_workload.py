@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from trimtab.cli.app import main
+from trimtab.cli.arrivals import LEVELS, LINE, sparkline
 
 
 def table(tmp_path: Path) -> str:
@@ -58,3 +59,31 @@ def test_options_of_the_other_kind_are_refused(
 ) -> None:
     assert main(["workload", *arguments]) == 2
     assert what in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("cells", "line"),
+    [
+        ([1, 2, 4, 8], "▂▃▅█"),
+        ([0, 5, None, 5.0], " █ █"),
+        ([0, 0], "  "),
+        ([], ""),
+        ([1] * 95 + [8], "▂" * 47 + "█"),
+        (list(range(1, 97)), None),
+    ],
+)
+def test_small_charts_of_the_terminal(cells: list[float | None], line: str | None) -> None:
+    found = sparkline(cells)
+    assert len(found) <= LINE
+    assert found == line if line is not None else list(found) == sorted(found, key=LEVELS.index)
+
+
+def test_arrivals_and_sizes_are_drawn_in_a_line_each(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["workload", table(tmp_path)]) == 0
+    lines = [" ".join(line.split()) for line in capfd.readouterr().out.splitlines()]
+    drawn = [line for line in lines if line.endswith(("of each stretch", "requests by size"))]
+    assert drawn == [
+        "arrivals ████████████ 0 to 11 s, 1/s: the busiest second of each stretch",
+        "input tokens ███████ 100 to 106: requests by size",
+        "output tokens █████ 1 to 5: requests by size",
+    ]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from trimtab.loop.arrivals import Traffic
 
 WIDTH = 10
-LINE = 60
+LINE = 48
 LEVELS = "▁▂▃▄▅▆▇█"
 BARS = {"workload.windows": "rate, 1/s", "workload.streams": "requests", "workload.bursts": "dispersion"}
 """Table -> the column that has a bar behind it."""
