@@ -46,9 +46,9 @@ class Cells:
         self.bad_first: tuple[str, int, Text, str] | None = None
 
     def add(self, unit: str, places: Sequence[int], values: Sequence[Text]) -> None:
-        out = self._repeated(values)
-        if out is None and self._many is not None:
-            out = self._many(values)
+        out = None if self._many is None else self._many(values)
+        if out is None:
+            out = self._repeated(values)
         self._parts.append(self._one_by_one(unit, places, values) if out is None else out)
 
     def _repeated(self, values: Sequence[Text]) -> NDArray[Any] | None:
