@@ -41,13 +41,12 @@ def _facts(book: Book) -> tuple[Block, ...]:
     said = book.series("plan.server")
     rows = list(each(said)) if said else []
     targets = dict.fromkeys(str(row["target"]) for row in rows)
-    return tuple(
-        Facts(
-            pairs=tuple((words.opened(str(row["what"])), str(row["says"])) for row in rows if row["target"] == target),
-            title=f"What {target} says of itself",
-        )
-        for target in targets
-    )
+    return tuple(_of_one(target, [row for row in rows if row["target"] == target]) for target in targets)
+
+
+def _of_one(target: str, rows: list[Values]) -> Facts:
+    said = ((words.opened(str(row["what"])), str(row["says"])) for row in rows)
+    return Facts(pairs=(("Target", target), *said), title="What the server says of itself")
 
 
 def _held_against(book: Book) -> Block | None:
