@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
@@ -211,3 +212,12 @@ def test_every_request_ends_once_whatever_is_refitted(
     assert isinstance(found, Adaptation)
     assert all(ends_well(run) for run in (found.static, found.adapted, found.without_stalls, found.clairvoyant))
     assert len(found.shifts) == found.edges.size - 1
+
+
+def test_shapes_that_the_baselines_profile_never_saw_are_lent_by_the_reference() -> None:
+    """Profiled at wide shapes only, its line would fall below 0 at narrow ones."""
+    steep = CostModel.from_profiles([profile("any", {800: 1.0, 900: 10.0}, first=30.0)], BASE.compile.entries)
+    times = Lent(dataclasses.replace(terms(), costs=steep), BASE.compile.entries, seed=1)
+    assert steep.estimate("any", (1, 100)) == 0
+    assert times.warm("any", (1, 100)) == COSTS.warm("any", (1, 100)) > 0
+    assert times.warm("any", (1, 850)) == steep.warm("any", (1, 850))

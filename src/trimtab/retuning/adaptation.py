@@ -84,7 +84,8 @@ class Terms:
 
 
 class Lent:
-    """Times of entries that borrow from whichever model knows them: a Predictor, and with ``seed`` a Service."""
+    """Times of entries that borrow from whichever model knows them: a Predictor, and with ``seed`` a Service. Where a
+    table changes, a dynamic entry of the baseline gets shapes that its profile never saw: the reference lends those."""
 
     def __init__(self, terms: Terms, entries: Sequence[Entry], seed: int) -> None:
         own = {entry.id for entry in terms.baseline.compile.entries}
@@ -98,17 +99,18 @@ class Lent:
             else:
                 self._of[entry.id] = (terms.reference, terms.reference_entry)
                 self.borrowed.add(entry.id)
-        models = {id(costs): costs for costs, _ in self._of.values()}
+        self._reference = (terms.reference, terms.reference_entry)
+        models = {id(costs): costs for costs, _ in (*self._of.values(), self._reference)}
         self._services = {key: ProfileService(costs, seed) for key, costs in models.items()}
 
     def warm(self, entry: EntryId, executed: Executed) -> Ns:
         """The lender's warm time, ns; 0 = no promise."""
-        costs, name = self._of[entry]
+        costs, name = self._lender(entry, executed)
         return costs.warm(name, executed)
 
     def expected(self, entry: EntryId, executed: Executed, first_seen: bool) -> Ns:
         """The lender's expected time, ns."""
-        costs, name = self._of[entry]
+        costs, name = self._lender(entry, executed)
         return costs.expected(name, executed, first_seen)
 
     def draw(self, batch: Dispatch) -> tuple[Ns, BatchReport]:
@@ -121,8 +123,12 @@ class Lent:
         service, lent = self._lent(batch)
         return service.handling(lent)
 
+    def _lender(self, entry: EntryId, executed: Executed) -> tuple[CostModel, EntryId]:
+        costs, name = self._of[entry]
+        return (costs, name) if costs.support(name, executed) != "none" else self._reference
+
     def _lent(self, batch: Dispatch) -> tuple[ProfileService, Dispatch]:
-        costs, name = self._of[batch.entry]
+        costs, name = self._lender(batch.entry, batch.executed)
         return self._services[id(costs)], batch if name == batch.entry else replace(batch, entry=name)
 
 
