@@ -19,6 +19,7 @@ from trimtab.domain.spans import SPAN_COLUMNS, SPAN_KINDS, Spans
 from trimtab.domain.summary import Summary
 from trimtab.errors import DataError, TrimtabError
 from trimtab.evidence.summary.diagnose import diagnose as diagnose_summary
+from trimtab.evidence.timeline.diagnose import diagnose as diagnose_spans
 from trimtab.readers import _file, formats
 from trimtab.readers._format import Held
 
@@ -140,6 +141,9 @@ def spans_sound(spans: Spans) -> None:
         assert count == 0 or (table[column].min() >= 0 and table[column].max() < len(names))
     for column, known in (("shape", spans.shapes), ("dtype", spans.dtypes)):
         assert count == 0 or (table[column].min() >= NEVER and table[column].max() < max(len(known), 1))
+    found = diagnose_spans(spans, ReadReport(file="f", sha256="", rows=1, used=1, columns={}))
+    assert found.diagnosis.classes
+    assert all(len({len(cells) for cells in one.columns.values()}) == 1 for one in found.charts())
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
