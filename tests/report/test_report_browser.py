@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 import sample_record as sample
 from browser_kit import EMPTY_CHARTS, OUTSIDE, OVERLAPS, Open, screenshots
+from msgspec.structs import replace
+from test_report_watch import FOUND, MISSED, RARE, trigger
 
 from trimtab.domain.packet import Record
 
@@ -74,7 +76,10 @@ def test_the_overlap_check_notices_an_overlap(opened: Open) -> None:
 
 
 def test_print_is_light_has_no_navigation_and_no_overlap(opened: Open, tmp_path: Path) -> None:
-    report = opened(sample.ship(), color_scheme="dark")
+    record = sample.ship()
+    assert record.proposal is not None
+    watched = replace(record.proposal, triggers=(trigger(0.06, FOUND, RARE, MISSED),))
+    report = opened(replace(record, proposal=watched), color_scheme="dark")
     report.page.set_viewport_size({"width": 703, "height": 1000})
     report.page.emulate_media(media="print", color_scheme="dark")
     assert report.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"

@@ -123,7 +123,7 @@ def test_what_each_core_ran_and_who_waited_follow_a_stream_and_a_band(opened: Op
     assert report.messages == []
 
 
-RUG = """() => [...document.querySelectorAll('#chart-shapes-slow .mark-rule line')]
+RUG = """() => [...document.querySelectorAll('#chart-shapes-slow .mark-rule.role-mark line')]
   .filter((tick) => Number(tick.getAttribute('opacity') ?? 1) === 1).length"""
 
 
@@ -139,8 +139,7 @@ def test_the_shape_map_shows_which_slow_requests_are_chosen(opened: Open) -> Non
 def test_choosing_and_stories_need_no_pointer(opened: Open) -> None:
     report = opened(sample.ship())
     page = report.page
-    stream = page.get_by_label("Stream", exact=True)
-    stream.focus()
+    page.locator("select[data-field=stream]").focus()
     page.keyboard.press("ArrowDown")
     page.wait_for_function(f"({SHOWN})('requests-time') === 20")
     assert page.inner_text("#chosen span") == "client-1"

@@ -23,23 +23,27 @@ def panel(book: Book, base: Base) -> Panel | None:
     plans = list(dict.fromkeys(str(row["plan"]) for row in rows))
     shown = next((plan for plan in plans if plan != book.baseline.id), plans[0])
     high = marks.shares(marks.y("padding", domain=(0.0, most * 1.12)))
-    span = {"x": {**base.where, "field": "lo"}, "x2": marks.to("end"), "y": high}
-    bar: Spec = {"type": "rect", "color": colour("padding"), "clip": True}
-    rule: Spec = {"type": "rule", "clip": True}
-    layers = [
-        marks.named("padding", marks.layer(bar, _spans(rows, shown), **span, y2=marks.to("base"))),
-        marks.layer({**rule, "color": colour("static"), "strokeWidth": 1.75},
-                    [span_ for plan in plans if plan != shown for span_ in _spans(rows, plan)], **span),
-        marks.layer({**rule, "color": colour("ink"), "strokeWidth": 1.5}, _whole(book, series, shown), **span),
-    ]  # fmt: skip
+    layers = _layers(book, series, shown, {"x": {**base.where, "field": "lo"}, "x2": marks.to("end"), "y": high})
     chart = marks.chart("shapes-padding", layers, base.height(100), "Padding by size", base.room, base.axis)
-    return Panel(
-        label="Padding",
-        sub=f"share of executed positions, {series.scope}",
-        chart=chart,
-        lines=(*(_line(book, series, plan, shown) for plan in (shown, *(p for p in plans if p != shown))),
-               Line(text="of an entry as a whole", swatch="line")),
-    )  # fmt: skip
+    others = [plan for plan in plans if plan != shown]
+    lines = [_line(book, series, plan, shown) for plan in (shown, *others)]
+    whole = Line(text="of an entry as a whole", swatch="line")
+    sub = f"share of executed positions, {series.scope}"
+    return Panel(label="Padding", sub=sub, chart=chart, lines=(*lines, whole))
+
+
+def _layers(book: Book, series: Series, shown: str, span: Spec) -> list[Spec]:
+    rows = list(each(series))
+    others = dict.fromkeys(str(row["plan"]) for row in rows if row["plan"] != shown)
+    today = [span_ for plan in others for span_ in _spans(rows, plan)]
+    bar: Spec = {"type": "rect", "color": colour("padding"), "clip": True}
+    grey: Spec = {"type": "rule", "color": colour("static"), "strokeWidth": 1.75, "clip": True}
+    ink: Spec = {"type": "rule", "color": colour("ink"), "strokeWidth": 1.5, "clip": True}
+    return [
+        marks.named("padding", marks.layer(bar, _spans(rows, shown), **span, y2=marks.to("base"))),
+        marks.layer(grey, today, **span),
+        marks.layer(ink, _whole(book, series, shown), **span),
+    ]
 
 
 def _spans(rows: list[Values], plan: str) -> list[Datum]:
