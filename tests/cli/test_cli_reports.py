@@ -91,3 +91,10 @@ def test_a_report_that_cannot_be_written_leaves_the_earlier_one(
     assert main(["diagnose", str(table), "--report", str(out)]) == 7
     assert "No space left on device" in capfd.readouterr().err
     assert out.read_text() == kept
+
+
+def test_a_place_that_cannot_be_written_is_named(table: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["workload", str(table), "--report", str(table / "out.html")]) == 7
+    told = capfd.readouterr().err
+    assert "out.html" in told
+    assert "name another file with --report" in told

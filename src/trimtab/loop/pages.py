@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from trimtab.domain.study import Sla
-from trimtab.errors import UsageError
+from trimtab.errors import MachineError, UsageError
 from trimtab.loop.arrivals import Traffic
 from trimtab.loop.tables import Answer
 from trimtab.report import diagnosis, html, traffic
@@ -40,7 +40,7 @@ def _is_page(path: Path, kind: str) -> bool:
 
 def write_diagnosis(out: Path, answers: Sequence[Answer], sla: Sla | None) -> None:
     """The page of all ``answers``, whose tails were held to ``sla``."""
-    write_bytes(out, html.render(diagnosis_page(answers, sla)).encode())
+    _write(out, diagnosis_page(answers, sla))
 
 
 def diagnosis_page(answers: Sequence[Answer], sla: Sla | None) -> Page:
@@ -56,4 +56,12 @@ def _source(one: Answer, sla: Sla | None) -> Source:
 
 def write_traffic(out: Path, found: Traffic) -> None:
     """The page of one file's traffic."""
-    write_bytes(out, html.render(traffic.view(found.found, found.read)).encode())
+    _write(out, traffic.view(found.found, found.read))
+
+
+def _write(out: Path, page: Page) -> None:
+    try:
+        write_bytes(out, html.render(page).encode())
+    except MachineError as error:
+        fix = "name another file with --report, or make room or a folder for this one"
+        raise MachineError(error.what, where=error.where, fix=fix) from error
