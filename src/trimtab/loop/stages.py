@@ -7,6 +7,7 @@ wrote, so that the loop can tell a finished stage from an interrupted one.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import count
 
 import msgspec
 
@@ -143,16 +144,16 @@ def retune(ctx: Context) -> Findings:
     charged = [tuning.charged(ctx, move) for move in options.moves]
     listed, heavy = charge.admit(charged, memory.limit(ctx))
     refused = (*options.refused, *heavy)
-    tune = ctx.workload.take(ctx.slice(TUNE))
+    tune, number = ctx.workload.take(ctx.slice(TUNE)), count(1)
 
     def simulate(plan: Plan, replica: int, share: float) -> Trace:
         if failed := ctx.failed(plan):
             raise ModelError(search.not_compiled(failed), where=f"plan {plan.id}", fix="see its stored profile")
+        ctx.progress.step("retune", 0, None, f"simulating {len(listed)} moves: run {next(number)}")
         seed = study.seeds.simulate
         jittered = search.jitter(search.beginning(tune, share), replica, seed)
         return runs.simulated(ctx, plan, jittered, TUNE, f"replica-{replica}", seed + replica)
 
-    ctx.progress.step("retune", 0, None, f"simulating {len(listed)} moves")
     rows = search.simulate_all(listed, simulate, study.sla)
     competing = [listed[0], *search.shortlist(rows, study.sla, ctx.schedule.confirmed)]
     replays = tuning.confirming_replays(ctx, [move.plan for move in competing])
