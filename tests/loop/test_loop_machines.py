@@ -209,6 +209,18 @@ def test_profiles_are_independent_of_each_other_and_say_who_made_them(context: C
     assert len(asked(context)) == 2, "a profile is made once"
 
 
+def test_a_profile_of_another_home_promises_nothing_here_and_is_made_again(context: Context) -> None:
+    base = context.study.baseline
+    compiling.profile(context, [base])
+    context.packet.write_envelope(replace(HOME, host="elsewhere"), ())
+    moved = Context(
+        study=context.study, folder=context.folder, packet=context.packet, budget_s=60.0, progress=Silent(),
+        executor=Pretended(),
+    )  # fmt: skip
+    compiling.profile(moved, [base])
+    assert asked(moved) == [(["profiling today"], "")]
+
+
 def test_an_executor_that_does_not_exist_is_refused_by_name(context: Context) -> None:
     with (
         pytest.raises(UsageError, match="there is no executor 'spark'") as refused,

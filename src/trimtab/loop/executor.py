@@ -73,7 +73,7 @@ class Executor(Protocol):
         ...
 
     def probe(self, cores: tuple[int, ...], runtimes: tuple[str, ...]) -> Envelope:
-        """The home machine, read now."""
+        """The home machine, as it was read for this run."""
         ...
 
     def lends(self, envelope: str) -> bool:
