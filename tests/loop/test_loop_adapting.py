@@ -9,7 +9,7 @@ from loop_kit import STUDY, Silent, need_two_cores, write_study
 from msgspec.structs import replace
 
 from trimtab.evidence.score.measured import Measured
-from trimtab.loop import adapting, stages
+from trimtab.loop import adapting, compiling, stages
 from trimtab.loop.context import Context
 from trimtab.loop.schedule import plan_time
 from trimtab.store.packet import Packet
@@ -69,3 +69,16 @@ def test_more_than_one_dim_is_no_case_for_a_controller(tmp_path: Path) -> None:
     asks.study = replace(asks.study, dims={"width": asks.study.dims["width"], "height": asks.study.dims["width"]})
     assert adapting.measured(asks) == "buckets are refitted to one dynamic dim only"
     assert adapting.permitted(asks, asks.study.baseline) is None
+
+
+def test_the_reference_is_profiled_at_every_shape(tmp_path: Path) -> None:
+    """The baseline's own entry is, where it is alone; beside a bucket it sees only what the bucket leaves."""
+    alone = context(tmp_path, STUDY)
+    assert compiling.reference_plan(alone) == (alone.study.baseline, "any")
+    (entry,) = alone.study.baseline.compile.entries
+    bucket = replace(entry, id="to-50", kind="bucket", hi=(50,))
+    spec = replace(alone.study.baseline.compile, entries=(bucket, entry))
+    alone.study = replace(alone.study, baseline=replace(alone.study.baseline, compile=spec))
+    plan, name = compiling.reference_plan(alone)
+    assert [one.id for one in plan.compile.entries] == [name]
+    assert (plan.compile.entries[0].lo, plan.compile.entries[0].hi) == ((1,), (100,))

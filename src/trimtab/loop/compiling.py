@@ -96,12 +96,13 @@ def _conditions(ctx: Context) -> dict[str, str]:
 
 
 def reference_plan(ctx: Context) -> tuple[Plan, EntryId]:
-    """The plan whose ONE entry covers every shape: the baseline where it has such an entry, else a dynamic one."""
+    """The plan whose ONE entry covers every shape: the baseline where it has that one alone, else a dynamic one. Beside
+    others such an entry is profiled only where they leave traffic to it."""
     baseline = ctx.study.baseline
     whole = ctx.any_shape("any-shape", baseline.serve.batch.max_size)
-    for entry in baseline.compile.entries:
-        if (entry.kind, entry.lo, entry.hi) == (whole.kind, whole.lo, whole.hi):
-            return baseline, entry.id
+    own = baseline.compile.entries
+    if [(entry.kind, entry.lo, entry.hi) for entry in own] == [(whole.kind, whole.lo, whole.hi)]:
+        return baseline, own[0].id
     spec = replace(baseline.compile, entries=(whole,), fallback=whole.id)
     return Plan(id=REFERENCE, compile=spec, serve=ServePolicy(threads=baseline.serve.threads)), whole.id
 
