@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from functools import cached_property
 from multiprocessing.connection import Connection
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -33,7 +34,6 @@ class Node:
     """``begin`` and ``poll`` return messages of the trial's process, encoded; after its end the last one is Lost."""
 
     def __init__(self) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="trimtab-"))
         self._said: SimpleQueue[bytes] = SimpleQueue()
         self._process: subprocess.Popen[bytes] | None = None
         self._aside = contextlib.ExitStack()
@@ -42,8 +42,12 @@ class Node:
         """The kernel's id of this machine, its name, and the version of trimtab on it."""
         return BOOT_ID.read_text().strip(), socket.gethostname(), __version__
 
+    @cached_property
+    def _folder(self) -> Path:
+        return Path(tempfile.mkdtemp(prefix="trimtab-"))
+
     def folder(self) -> str:
-        """Where files lie as long as this node is leased."""
+        """Where files lie as long as this node is leased. One that dies leaves them in its temporary folder."""
         return str(self._folder)
 
     def lay(self, sha256: str, name: str, data: bytes) -> str:
