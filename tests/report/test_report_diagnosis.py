@@ -93,6 +93,16 @@ def test_several_files_have_sections_of_their_own_and_the_first_screen_tells_of_
     assert page.sections[0].eyebrow == "ort_5shapes.json.gz · Classification"
 
 
+def test_ranks_of_one_job_stand_side_by_side_behind_their_own_files() -> None:
+    page = kit.page("kineto_ranks_0.json.gz", "kineto_ranks_1.json.gz")
+    assert page.title == "two files: trimtab diagnose"
+    assert page.opening is not None
+    assert (page.opening.word, page.opening.answers[-1].value) == ("Core-imbalance:", "Two files")
+    found = sections(page)
+    assert found["ranks-3"] == "Own work of the ranks differs by 16\u00a0% of the time of their steps."
+    assert charts(page) == {"runs-1", "runs-2", "steps-3"}
+
+
 def test_what_was_left_out_is_counted_on_the_page(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("start_s,latency_ms,colour\n0,1,x\n1,,x\n2,2,x\n")

@@ -44,7 +44,7 @@ def view(sources: Sequence[Source]) -> Page:
     alone = len(sources) == 1
     leaves = [Leaf(source, number, alone=alone) for number, source in enumerate(sources, start=1)]
     made = (section(leaf) for leaf in leaves for section in SECTIONS)
-    named = leaves[0].source.read.file if alone else words.many(len(leaves), "file")
+    named = leaves[0].source.read.file if alone else words.many(len(_files(leaves)), "file")
     return Page(
         title=f"{named}: trimtab diagnose",
         opening=_opening(leaves),
@@ -55,12 +55,17 @@ def view(sources: Sequence[Source]) -> Page:
     )
 
 
+def _files(leaves: Sequence[Leaf]) -> list[ReadReport]:
+    """How each file was read; an answer of several files together is none of its own."""
+    return [leaf.source.read for leaf in leaves if leaf.source.read.sha256]
+
+
 def _opening(leaves: Sequence[Leaf]) -> Opening:
     """The leading class of the file that proves one first, else of the first file."""
     leaf = next((one for one in leaves if one.source.diagnosis.classes[0].id not in UNPROVEN), leaves[0])
     found = leaf.source.diagnosis
     first = found.classes[0]
-    given = (_tail(leaf), _class(leaf), _missing(leaf), _read([one.source.read for one in leaves]))
+    given = (_tail(leaf), _class(leaf), _missing(leaf), _read(_files(leaves)))
     others = [f"{one.source.read.file}: {one.source.diagnosis.classes[0].id}" for one in leaves if one is not leaf]
     about = f"In {leaf.source.read.file}" if others else ""
     text = " ".join(
