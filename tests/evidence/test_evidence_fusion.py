@@ -36,6 +36,7 @@ def test_one_row_a_level_with_time_and_memory() -> None:
     found = fusion.levels([TODAY, OFF, BASIC])
     assert found is not None
     names = ("plan", "level", "operators_before", "operators", "shape", "warm", "peak", "compile")
+    assert found.columns["largest"] == ("1x400",) * 3
     assert list(zip(*(found.columns[name] for name in names), strict=True)) == [
         ("today", "default", 9, 4, "1x100", 3.0, 200.0, 250.0),
         ("fusion-off", "off", 9, 9, "1x100", 4.5, 150.0, 250.0),
@@ -47,7 +48,7 @@ def test_one_row_a_level_with_time_and_memory() -> None:
 def test_every_sentence_holds_the_memory_beside_the_time() -> None:
     assert [finding.text for finding in fusion.told([TODAY, OFF])] == [
         "any compiled with level off instead of default: 9 operators instead of 4, +50.0 % time at 1x100 "
-        "(+50.0 % to +50.0 %), -25.0 % peak memory (150 MiB)."
+        "(+50.0 % to +50.0 %), +50.0 % time at 1x400 (+50.0 % to +50.0 %), -25.0 % peak memory (150 MiB)."
     ]
     blind = replace(OFF, peak_bytes=-1)
     assert next(fusion.told([TODAY, blind])).text.endswith("peak memory not known.")
@@ -63,7 +64,8 @@ def test_what_one_run_holds_stands_beside_its_time_where_the_runtime_counts() ->
     assert (found.columns["workspace"], found.columns["scratch"]) == ((8.0, 12.0), (None, None))
     assert next(fusion.told([less, more])).text == (
         "any compiled with level off instead of default: 9 operators instead of 4, +50.0 % time at 1x100 "
-        "(+50.0 % to +50.0 %), +50.0 % held in one run (12 MiB), -25.0 % peak memory (150 MiB)."
+        "(+50.0 % to +50.0 %), +50.0 % time at 1x400 (+50.0 % to +50.0 %), +50.0 % held in one run (12 MiB), "
+        "-25.0 % peak memory (150 MiB)."
     )
     half_known = fusion.levels([less, OFF])
     assert half_known is not None
@@ -96,7 +98,7 @@ def test_without_a_common_shape_there_is_no_time() -> None:
     elsewhere = replace(OFF, timings=profile({(1, 7): [1.0] * 12}).timings)
     found = fusion.levels([TODAY, elsewhere])
     assert found is not None
-    assert (found.columns["shape"], found.columns["warm"]) == (("", ""), (None, None))
+    assert (found.columns["shape"], found.columns["warm"], found.columns["long"]) == (("", ""), *[(None, None)] * 2)
 
 
 def test_the_compile_stage_carries_it() -> None:

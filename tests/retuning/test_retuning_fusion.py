@@ -57,7 +57,8 @@ def level(plan: str, level: str, **changed: Cell) -> dict[str, Cell]:
     """A row of the compile stage: one entry at one level."""
     row: dict[str, Cell] = {
         "plan": plan, "entry": "any", "level": level, "operators": 9, "shape": "1x100", "warm": 4.0, "warm_lo": 3.9,
-        "warm_hi": 4.1, "workspace": None, "scratch": None, "peak": 200.0,
+        "warm_hi": 4.1, "largest": "1x100", "long": 4.0, "long_lo": 3.9, "long_hi": 4.1,
+        "workspace": None, "scratch": None, "peak": 200.0,
     }  # fmt: skip
     return row | changed
 
@@ -90,11 +91,12 @@ def test_tail_and_memory_stand_in_one_row() -> None:
 
 def test_one_sentence_holds_operators_time_memory_and_tail_with_their_ends() -> None:
     less, more = TODAY | {"workspace": 16.0, "scratch": 40.0}, OFF | {"workspace": 12.0, "scratch": 50.0}
-    slower = more | {"warm": 5.0, "warm_lo": 4.92, "warm_hi": 5.07}
+    slower = more | {"warm": 5.0, "warm_lo": 4.92, "warm_hi": 5.07, "largest": "1x400"}
     table = compiled(less, slower)
     assert told(table, TRIED) == [
         "any with off instead of default: 12 operators instead of 9, +25.0 % time at 1x100 (+20.0 % to +30.0 %), "
-        "-25.0 % held in one run (12 MiB), +25.0 % scratch of one run (50 MiB), -25.0 % peak memory (150 MiB); "
+        "+0.0 % time at 1x400 (-4.9 % to +5.1 %), -25.0 % held in one run (12 MiB), "
+        "+25.0 % scratch of one run (50 MiB), -25.0 % peak memory (150 MiB); "
         "p95 +20 % (+20 % to +20 %), simulated."
     ]
     found = fusion.joined(table, TRIED, (), SLA)

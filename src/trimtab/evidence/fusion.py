@@ -5,10 +5,11 @@ Definitions
 A *level* is the graph-optimisation level with the options that say the same one by one: which fusions are left out.
 Profiles are set side by side where backend, entry, threads, precision and every other option agree; of plans with one
 level the first stands for all. *fused* = operators of the network that were folded into another one. *warm* =
-median warm time at one shape that all of them profiled: the smallest batch, the middle one by volume; its Beta interval
-beside it. *peak* = the process's peak memory while it compiled and ran. *scratch* = the most that one run took above
-what was held before it, and *workspace* = the most that the runtime's own allocator held in one run of the shape that
-was inspected: each where it is known.
+median warm time at one shape that all of them profiled, at the smallest batch: the middle one by volume, and again
+(*long*) the largest, because what a run holds grows with its shape; Beta intervals beside both. *peak* = the process's
+peak memory while it compiled and ran. *scratch* = the most that one run took above what was held before it, and
+*workspace* = the most that the runtime's own allocator held in one run of the shape that was inspected: each where it
+is known.
 
 Fusion saves launches and intermediate results; a fused kernel may need a larger workspace, all at once. So time never
 stands without memory: a level that is faster and needs more is said as both. The ends of a change in time are the
@@ -27,14 +28,14 @@ from typing import Any
 from trimtab.domain.figure import Cell, Finding, Series
 from trimtab.domain.noun import NEVER, Executed
 from trimtab.domain.plan import kind_of_option
-from trimtab.domain.profile import CompileOptions, CompileProfile, ShapeTiming
+from trimtab.domain.profile import CompileOptions, CompileProfile
 from trimtab.evidence._latency_tables import table
 from trimtab.evidence.figures import NS_MS, percent, series
 from trimtab.evidence.stats.quantiles import beta_interval, quantile
 
 MIB = 2**20
 UNITS = {
-    **dict.fromkeys(("warm", "warm_lo", "warm_hi", "compile"), "ms"),
+    **dict.fromkeys(("warm", "warm_lo", "warm_hi", "long", "long_lo", "long_hi", "compile"), "ms"),
     **dict.fromkeys(("peak", "scratch", "workspace", "memory"), "MiB"),
 }
 
@@ -60,9 +61,10 @@ def trade(row: Mapping[str, Cell], base: Mapping[str, Cell]) -> str:
     """What one level gives instead of another, both rows of :func:`levels` for one entry: operators, time with the ends
     that both medians' intervals leave open, memory; what is not known of both is left out, but the peak."""
     said = [f"{row['operators']} operators instead of {base['operators']}"]
-    warm = _changed(row, base, "warm")
-    if warm is not None:
-        said.append(f"{warm} time at {row['shape']}{_open_ends(row, base)}")
+    for name, where in _TIMES.items():
+        moved = _changed(row, base, name)
+        if moved is not None and (name == "warm" or row[where] != row["shape"]):
+            said.append(f"{moved} time at {row[where]}{_open_ends(row, base, name)}")
     for name, words in _MEMORY.items():
         moved = _changed(row, base, name)
         if moved is not None:
@@ -70,6 +72,8 @@ def trade(row: Mapping[str, Cell], base: Mapping[str, Cell]) -> str:
     return ", ".join(said if _changed(row, base, "peak") else [*said, "peak memory not known"])
 
 
+_TIMES = {"warm": "shape", "long": "largest"}
+"""Which column says where a time was taken."""
 _MEMORY = {"workspace": "held in one run", "scratch": "scratch of one run", "peak": "peak memory"}
 
 
@@ -80,8 +84,8 @@ def _changed(row: Mapping[str, Cell], base: Mapping[str, Cell], name: str) -> st
     return _change(now, before)
 
 
-def _open_ends(row: Mapping[str, Cell], base: Mapping[str, Cell]) -> str:
-    ends = [cells[name] for cells in (row, base) for name in ("warm_lo", "warm_hi")]
+def _open_ends(row: Mapping[str, Cell], base: Mapping[str, Cell], name: str) -> str:
+    ends = [cells[f"{name}_{end}"] for cells in (row, base) for end in ("lo", "hi")]
     known = [end for end in ends if isinstance(end, float)]
     if len(known) < len(ends):
         return ""
@@ -115,10 +119,10 @@ def _level(options: CompileOptions) -> str:
 
 
 def _rows(group: Sequence[CompileProfile]) -> Iterator[Row]:
-    shape = _typical(group)
+    shapes = _common(group)
+    middle, largest = (shapes[(len(shapes) - 1) // 2], shapes[-1]) if shapes else ((), ())
     for profile in group:
         look = profile.inspection
-        timing = next((t for t in profile.timings if t.executed == shape), None)
         yield {
             "plan": profile.plan,
             "entry": profile.entry,
@@ -127,8 +131,10 @@ def _rows(group: Sequence[CompileProfile]) -> Iterator[Row]:
             "operators_before": look.operators_before,
             "operators": len(look.operators),
             "fused": look.fusions,
-            "shape": "x".join(map(str, shape)),
-            **_warm(timing),
+            "shape": _name(middle),
+            **_warm(profile, middle, "warm"),
+            "largest": _name(largest),
+            **_warm(profile, largest, "long"),
             "peak": profile.peak_bytes / MIB,
             "scratch": None if profile.scratch_bytes == NEVER else profile.scratch_bytes / MIB,
             "workspace": workspace(profile),
@@ -137,19 +143,23 @@ def _rows(group: Sequence[CompileProfile]) -> Iterator[Row]:
         }
 
 
-def _typical(group: Sequence[CompileProfile]) -> Executed:
-    """The middle shape, by volume, of those that every profile timed at the smallest batch size; () without one."""
+def _common(group: Sequence[CompileProfile]) -> list[Executed]:
+    """The shapes that every profile timed at the smallest batch size, by volume."""
     common = set.intersection(*({t.executed for t in profile.timings if t.wall_ns} for profile in group))
     fewest = min((executed[0] for executed in common), default=0)
-    shapes = sorted((e for e in common if e[0] == fewest), key=lambda e: (prod(e), e))
-    return shapes[(len(shapes) - 1) // 2] if shapes else ()
+    return sorted((e for e in common if e[0] == fewest), key=lambda e: (prod(e), e))
 
 
-def _warm(timing: ShapeTiming | None) -> Row:
-    walls = timing.wall_ns if timing else ()
+def _name(shape: Executed) -> str:
+    return "x".join(map(str, shape))
+
+
+def _warm(profile: CompileProfile, shape: Executed, name: str) -> Row:
+    """Its median and interval at one shape, ms, under ``name``."""
+    walls = next((t.wall_ns for t in profile.timings if t.executed == shape), ())
     between = beta_interval(walls, 0.5) if walls else None
     return {
-        "warm": quantile(walls, 0.5) * NS_MS if walls else None,
-        "warm_lo": between.lo * NS_MS if between else None,
-        "warm_hi": between.hi * NS_MS if between else None,
+        name: quantile(walls, 0.5) * NS_MS if walls else None,
+        f"{name}_lo": between.lo * NS_MS if between else None,
+        f"{name}_hi": between.hi * NS_MS if between else None,
     }
