@@ -78,14 +78,14 @@ _MEMORY = {"workspace": "held in one run", "scratch": "scratch of one run", "pea
 
 
 def _changed(row: Mapping[str, Cell], base: Mapping[str, Cell], name: str) -> str | None:
-    now, before = row[name], base[name]
+    now, before = row.get(name), base.get(name)
     if not isinstance(now, float) or not isinstance(before, float) or now < 0 or before <= 0:
         return None
     return _change(now, before)
 
 
 def _open_ends(row: Mapping[str, Cell], base: Mapping[str, Cell], name: str) -> str:
-    ends = [cells[f"{name}_{end}"] for cells in (row, base) for end in ("lo", "hi")]
+    ends = [cells.get(f"{name}_{end}") for cells in (row, base) for end in ("lo", "hi")]
     known = [end for end in ends if isinstance(end, float)]
     if len(known) < len(ends):
         return ""
