@@ -14,6 +14,8 @@ than of the traffic.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -38,7 +40,11 @@ def bursts(workload: Workload, artifact: str) -> tuple[tuple[Series, ...], tuple
     widths = np.unique(np.geomspace(least, most, WIDTHS).astype(np.int64))
     counts = [_counts(workload.scheduled, int(width), span) for width in widths]
     index = np.array([float(one.var() / one.mean()) for one in counts])
-    columns = {"width": widths / 1e9, "dispersion": index, "windows": [one.size for one in counts]}
+    columns: dict[str, NDArray[Any]] = {
+        "width": widths / 1e9,
+        "dispersion": index,
+        "windows": np.array([one.size for one in counts]),
+    }
     note = "variance / mean of the arrivals in windows of one width; 1 = Poisson"
     table = series(NAME, columns, {"width": "s", "dispersion": "1"}, artifact, scope="whole workload", note=note)
     at = int(index.argmax())
