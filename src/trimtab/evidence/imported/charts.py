@@ -58,7 +58,7 @@ def charts(
         "diagnose.windows": (_windows(given, found), {"start": "s", "p50": "ms", "p95": "ms"}, ""),
         "diagnose.stages": (_stages(calls, slow), {"slow": "ms", "typical": "ms"}, f"{slow.size} requests"),
         "diagnose.causes": (_causes(effect), {"share": "share"}, ""),
-        "diagnose.sizes": (_sizes(calls, bool(trace.dim_names)), {"run": "ms"}, " x ".join(trace.dim_names)),
+        "diagnose.sizes": (_sizes(calls) if trace.dim_names else iter(()), {"run": "ms"}, " x ".join(trace.dim_names)),
         "diagnose.padding": (_padding(given, calls), {"padding": "share"}, " x ".join(trace.dim_names)),
         "diagnose.streams": (_streams(given, found), {"p50": "ms", "p95": "ms"}, ""),
     }
@@ -156,10 +156,10 @@ def _causes(effect: Mapping[str, Effect]) -> Iterator[Row]:
             yield {"cause": name, "share": one.share, "lo": one.lo, "hi": one.hi}
 
 
-def _sizes(calls: Calls, dims: bool) -> Iterator[Row]:
+def _sizes(calls: Calls) -> Iterator[Row]:
     """Run time of batches by the volume that they executed; ``first`` = a first, compiling or outside run."""
     rows = np.flatnonzero(calls.head & np.isfinite(calls.run) & np.isfinite(calls.volume))
-    if not dims or rows.size < 2 or np.ptp(calls.volume[rows]) == 0:
+    if rows.size < 2 or np.ptp(calls.volume[rows]) == 0:
         return
     plain = calls.plain
     kept = np.concatenate((_every(rows[~plain[rows]], SLOWEST), _every(rows[plain[rows]], OTHERS)))
