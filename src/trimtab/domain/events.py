@@ -41,8 +41,8 @@ ERROR_KINDS: tuple[ErrorKind, ...] = (
     "unavailable",
     "timeout",
 )
-"""Order is the code in columns; 0 is success. The last two are a server's: it could not be reached, it did not answer in
-time."""
+"""Order is the code in columns; 0 is success. The last two are a server's: it could not be reached, it did not answer
+in time."""
 
 
 class _Fact(msgspec.Struct, frozen=True, gc=False, tag=True):
