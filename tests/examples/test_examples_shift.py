@@ -13,7 +13,7 @@ from trimtab.store.study import load_study, seconds
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "shift"
 STUDY = load_study(EXAMPLE / "study.toml")
-NARROW = 250
+NARROW = 300
 
 
 def test_the_buckets_cover_the_narrow_lines_and_nothing_after_the_shift() -> None:

@@ -16,8 +16,8 @@ import numpy as np
 
 HERE = Path(__file__).parent
 LINES = HERE.parents[1] / "ocr" / "traces" / "sroie_lines.csv.gz"
-NARROW, WIDE = 250, 3750
-"""Requests of each part: the study replays the first 12 s of them, with the shift in their middle."""
+NARROW, WIDE = 300, 3700
+"""Requests of each part: the study replays the first 16 s of them, with the shift in their middle."""
 LOW, HIGH = 16, 1640
 
 
