@@ -86,7 +86,7 @@ def test_what_a_compile_does_to_the_batches_beside_it_is_measured() -> None:
     figures, text = found(Measured(static=arm("static", 1.0), adapted=(run,)))
     assert (figures["measured_compiling"].value, figures["measured_compiling"].samples) == (400.0, 1)
     assert figures["measured_beside"].samples == 20
-    assert "the 20 batches beside them took 100.0 % longer than others." in text
+    assert "1 compile beside serving; the 20 warm batches beside took 100.0 % longer than others." in text
 
 
 def test_without_a_compile_nothing_is_said_of_batches_beside_it() -> None:

@@ -165,13 +165,15 @@ def said(found: Measured, won: Figure, sla: Sla) -> Finding:
     if won.value is None:
         return Finding(text=f"{replays}, the gain is unknown: {won.note}.", figures=ids, owner="runtime")
     text = f"{replays}, refitting while serving makes {sla.metric} {_change(won.value, won.interval)}"
-    text += f"; replays of one arm differ by {percent(floor.value)}" + (f" ({floor.reason})" if floor.reason else "")
-    text += f". {_verdict(won, floor)}"
+    apart = f"replays of one arm differ by {percent(floor.value)}" if floor.value is not None else ""
+    text += f"; {'; '.join(part for part in (apart, floor.reason) if part)}. {_verdict(won, floor)}"
     if slow.slower is not None:
+        many = "1 compile" if compiled == 1 else f"{compiled} compiles"
+        longer = "longer" if slow.slower >= 0 else "less"
         text += (
-            f" {compiled} compiles beside serving; the {slow.batches} batches beside them took "
-            f"{percent(abs(slow.slower))} {'longer' if slow.slower >= 0 else 'less'} than others."
+            f" {many} beside serving; the {slow.batches} warm batches beside took {percent(abs(slow.slower))} {longer}"
         )
+        text += " than others."
     return Finding(text=text, figures=ids, owner="runtime")
 
 
