@@ -66,5 +66,5 @@ def test_the_load_is_even_and_long_texts_are_many() -> None:
     found = traffic(STUDY)
     assert len(found) == 4000
     by_minute = np.bincount(found.scheduled // 60_000_000_000)[:-1] / 60
-    assert 6 < by_minute.min() < by_minute.max() < 10
+    assert 8 < by_minute.min() < by_minute.max() < 12
     assert (found.dims > 384).mean() > 0.1
