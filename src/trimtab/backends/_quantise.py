@@ -12,8 +12,8 @@ weight agreed in 0.49; dynamic convolutions took six times as long. ``quantise_o
 
 ONNX Runtime's own tools do it (``_quantiser``), in a process of their own: what they take of memory and leave behind in
 a process is not the served program's. A network is quantised once for each recipe and kept in the folder that the model
-names for it, so that a later worker only loads it; else in a temporary one that lives as long as the backend. Nothing is
-written beside the user's file. What is not quantised stays float.
+names for it, so that a later worker only loads it; else in a temporary one that lives as long as the backend. Nothing
+is written beside the user's file. What is not quantised stays float.
 
 The same network, recipe, calibration inputs and version give the same bytes, whose digest is in the profile's note.
 """
