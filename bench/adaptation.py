@@ -16,7 +16,7 @@ Columns in brackets: lowest and highest over the seeds. Goals: at least 84 % of 
 of the static misses after the shift; at most 2 % of p95 and goodput lost where nothing shifts.
 
     python bench/adaptation.py [--requests 6000] [--seeds 5]
-    python bench/adaptation.py --replay [--requests 2200]     for real, about seven minutes (see adaptation_replay.py)
+    python bench/adaptation.py --replay [--requests 2700]     for real, about seven minutes (see adaptation_replay.py)
 """
 
 from __future__ import annotations
@@ -247,7 +247,7 @@ def main() -> int:
     if given.replay:
         from adaptation_replay import measure
 
-        measure(given.requests or 2200)
+        measure(given.requests or 2700)
         return 0
     for rows in zip(*(cases(given.requests or 6000, seed) for seed in range(given.seeds)), strict=True):
         runs = [(case, once(case, seed)) for seed, case in enumerate(rows)]

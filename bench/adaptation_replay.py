@@ -44,7 +44,7 @@ STUDY = load_study(EXAMPLES / "ocr/study.toml")
 PAYLOADS = RandomPayloads(STUDY.model, STUDY.dim_names, 2)
 ORDER = ("static", "adapted", "adapted", "static", "static", "adapted")
 POINTS, REPEATS, NEW_SHAPES = 12, 9, 60
-STATIONARY = 0.4
+STATIONARY = 0.25
 """Of the requests after which the other workload is cut: it has less to show."""
 
 
