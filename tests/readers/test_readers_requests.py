@@ -103,6 +103,17 @@ def test_rows_that_cannot_be_used_are_counted_or_refused(tmp_path: Path) -> None
     assert (refused.value.what, "line 5" in refused.value.where) == ("the time is not a number: 'abc'", True)
 
 
+@pytest.mark.parametrize("lost", [0, 1, 2])
+def test_a_row_that_is_left_out_takes_its_own_values_with_it(tmp_path: Path, lost: int) -> None:
+    rows = [f"{k},{k + 5},{10 * k + 1}" for k in range(3)]
+    rows[lost] = f"{lost},,{10 * lost + 1}"
+    path = write(tmp_path / "t.csv", "\n".join(["start_s,latency_ms,shape.width", *rows]))
+    table, report = read_requests(path, {})
+    kept = [k for k in range(3) if k != lost]
+    assert table.trace.requests["dim.width"].tolist() == [10 * k + 1 for k in kept]
+    assert report.dropped == {f"no latency, and not marked as failed (first in line {lost + 2})": 1}
+
+
 def test_values_of_a_stage_that_are_none_are_counted(tmp_path: Path) -> None:
     path = write(tmp_path / "t.csv", "start_s,latency_ms,queue_ms\n0,5,x\n1,5,-2\n2,5,nan\n")
     table, report = read_requests(path, {})

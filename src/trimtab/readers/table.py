@@ -7,8 +7,8 @@ A failed request needs no latency.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Mapping, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -70,15 +70,14 @@ def read_requests(path: Path, mapped: Mapping[str, str], *, strict: bool = False
     notes = [f"`{header}` is not read; `{role}` would be" for header, role in meant.items()]
     _count_from_issue(values, notes)
     keep, dropped = _usable(path, values, rows, unit, places, strict)
-    order = keep[np.argsort(values["start"][keep], kind="stable")]
-    if np.any(np.diff(values["start"][keep]) < 0):
-        notes.append("the rows were not in order of their start; they were sorted")
-    values = {name: column[order] for name, column in values.items()}
+    order = _in_order(values["start"], keep, notes)
+    if order is not None:
+        values = {name: column[order] for name, column in values.items()}
     report = ReadReport(
         file=path.name,
         sha256=file_digest(path),
         rows=rows,
-        used=len(order),
+        used=len(keep),
         columns={name: role.header for name, role in roles.items()},
         ignored=tuple(ignored),
         dropped=dropped,
@@ -104,15 +103,15 @@ def _cells(path: Path, role: Role) -> Cells:
     return stream_cells(place) if role.name == "stream" else Codes(place)
 
 
-def _read(path: Path, roles: Mapping[str, Role], cells: Mapping[str, Cells]) -> tuple[int, str, Sequence[int]]:
-    """Fill ``cells``; how many rows there are, what a place is called, and the place of each row."""
-    places = array("q")
+def _read(path: Path, roles: Mapping[str, Role], cells: Mapping[str, Cells]) -> tuple[int, str, list[Sequence[int]]]:
+    """Fill ``cells``; how many rows there are, what a place is called, and the places of the rows by chunk."""
+    places: list[Sequence[int]] = []
     unit = "row"
 
     def accept(chunk: Chunk) -> None:
         nonlocal unit
         unit = chunk.unit
-        places.extend(chunk.places)
+        places.append(chunk.places)
         for name, role in roles.items():
             _add(cells[name], chunk, role)
 
@@ -152,8 +151,17 @@ def _count_from_issue(values: _Columns, notes: list[str]) -> None:
                  "and that delay was added")  # fmt: skip
 
 
+def _in_order(start: NDArray[np.int64], keep: NDArray[np.int64], notes: list[str]) -> NDArray[np.int64] | None:
+    """The rows that are kept, by their start; None where that is all rows as they are."""
+    kept = start[keep]
+    if np.any(kept[1:] < kept[:-1]):
+        notes.append("the rows were not in order of their start; they were sorted")
+        return keep[np.argsort(kept, kind="stable")]
+    return None if keep.size == start.size else keep
+
+
 def _usable(
-    path: Path, values: _Columns, rows: int, unit: str, places: Sequence[int], strict: bool
+    path: Path, values: _Columns, rows: int, unit: str, places: Sequence[Sequence[int]], strict: bool
 ) -> tuple[NDArray[np.int64], dict[str, int]]:
     """Positions of the rows that can be used, and how many were left out for which reason."""
     if "latency" not in values:
@@ -171,7 +179,7 @@ def _usable(
         wrong = wrong & keep
         if not wrong.any():
             continue
-        first = places[int(np.argmax(wrong))]
+        first = next(islice(chain.from_iterable(places), int(np.argmax(wrong)), None))
         if strict:
             raise DataError(f"a row cannot be used: {reason}", where=f"{path}, {unit} {first}", fix="correct it")
         dropped[f"{reason} (first in {unit} {first})"] = int(wrong.sum())
