@@ -112,7 +112,7 @@ def by_table(path: Path) -> int:
 
 
 def by_diagnosis(path: Path) -> int:
-    from trimtab.loop.tables import diagnose_table
+    from trimtab.loop.verbs.tables import diagnose_table
 
     return diagnose_table(path, sla="p99=12ms").read.used
 

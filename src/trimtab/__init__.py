@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from trimtab.errors import TrimtabError
     from trimtab.evidence.analysis import Analysis
     from trimtab.loop.loop import run_until
-    from trimtab.loop.opened import OpenPacket, open_packet
+    from trimtab.loop.verbs.opened import OpenPacket, open_packet
     from trimtab.store.study import load_study
 
 __version__ = "0.1.0"
@@ -27,7 +27,7 @@ _HOMES = {
     "Analysis": "trimtab.evidence.analysis",
     "Figure": "trimtab.domain.figure",
     "Findings": "trimtab.domain.figure",
-    "OpenPacket": "trimtab.loop.opened",
+    "OpenPacket": "trimtab.loop.verbs.opened",
     "Plan": "trimtab.domain.plan",
     "Record": "trimtab.domain.packet",
     "Series": "trimtab.domain.figure",
@@ -37,7 +37,7 @@ _HOMES = {
     "TrimtabError": "trimtab.errors",
     "Verdict": "trimtab.domain.verdict",
     "load_study": "trimtab.store.study",
-    "open_packet": "trimtab.loop.opened",
+    "open_packet": "trimtab.loop.verbs.opened",
     "run_until": "trimtab.loop.loop",
 }
 

@@ -10,7 +10,7 @@ import pytest
 
 from trimtab.cli.app import main
 from trimtab.errors import UsageError
-from trimtab.loop.tables import parse_sla
+from trimtab.loop.verbs.tables import parse_sla
 
 COLD = "start_s,total,shape.width\n" + "".join(
     f"{i / 10},{60 if i < 20 else 5 + i % 3 / 100},{i % 20 + 1}\n" for i in range(300)

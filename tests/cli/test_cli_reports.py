@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from trimtab.cli.app import main
-from trimtab.loop import pages
+from trimtab.loop.verbs import pages
 
 SAMPLES = Path(__file__).parents[1] / "readers" / "samples"
 LOG = str(SAMPLES / "torch_trace_rank3.log.gz")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from trimtab.loop.tables import Answer, diagnose_table
+from trimtab.loop.verbs.tables import Answer, diagnose_table
 
 Column = Sequence[object] | np.ndarray
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from fieldcases_kit import apart, classes, first, from_quantiles, jitter, seconds, table
 
-from trimtab.loop.tables import diagnose_table
+from trimtab.loop.verbs.tables import diagnose_table
 
 
 def test_01_exhaustive_search_at_every_new_shape(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trimtab.errors import RunError
-from trimtab.loop.board import ATTEMPTS, Board, Place, Start
+from trimtab.loop.trials.board import ATTEMPTS, Board, Place, Start
 
 A1, A2 = Place("a1", "A", "env-a"), Place("a2", "A", "env-a")
 B, C = Place("b", "B", "env-b"), Place("c", "C", "env-c")

@@ -17,10 +17,10 @@ from trimtab.domain.study import Study
 from trimtab.domain.trace import MARK_COLUMNS, REQUEST_COLUMNS, RunInfo, Trace, empty
 from trimtab.domain.workload import Provenance, Workload
 from trimtab.errors import MachineError, RunError
-from trimtab.loop import crossing
-from trimtab.loop.executor import Material
-from trimtab.loop.laying import BANK, CALIBRATION, NETWORK, TORCH, Laid, files_of, relocated
-from trimtab.loop.trial import Answering, Answers, Neighbour, Profile, Profiled, Replay, Replayed
+from trimtab.loop.trials import crossing
+from trimtab.loop.trials.executor import Material
+from trimtab.loop.trials.laying import BANK, CALIBRATION, NETWORK, TORCH, Laid, files_of, relocated
+from trimtab.loop.trials.trial import Answering, Answers, Neighbour, Profile, Profiled, Replay, Replayed
 from trimtab.runtime.grid import GridPoint
 from trimtab.runtime.quality import Answered
 from trimtab.store.packet import file_digest

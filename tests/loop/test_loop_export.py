@@ -15,7 +15,7 @@ from loop_kit import write_study
 from store_examples import trace
 
 from trimtab.errors import UsageError
-from trimtab.loop.exporting import export_run
+from trimtab.loop.verbs.exporting import export_run
 from trimtab.store.packet import Packet
 from trimtab.store.study import load_study
 

@@ -16,10 +16,11 @@ from msgspec.structs import replace
 from trimtab.domain.envelope import Envelope
 from trimtab.domain.profile import CompileOptions, CompileProfile, Inspection, ShapeTiming
 from trimtab.errors import MachineError, MissingTool, UsageError
-from trimtab.loop import compiling, conditions, executor, ray_cluster, runs, stages
+from trimtab.loop import compiling, conditions, runs, stages
 from trimtab.loop.context import Context
-from trimtab.loop.executor import Group, Material, Watch
-from trimtab.loop.trial import Profile, Profiled, Replay, Replayed
+from trimtab.loop.trials import executor, ray_cluster
+from trimtab.loop.trials.executor import Group, Material, Watch
+from trimtab.loop.trials.trial import Profile, Profiled, Replay, Replayed
 from trimtab.mapping.cost import CostModel
 from trimtab.mapping.route import Router
 from trimtab.mapping.service import ProfileService

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from trimtab.domain.envelope import Envelope, Pace
 from trimtab.errors import MachineError
-from trimtab.loop.pooling import Machine, differences, pooled, unlike
+from trimtab.loop.trials.pooling import Machine, differences, pooled, unlike
 
 VERSIONS = {"numpy": "2.3", "onnxruntime": "1.23"}
 ONE = Envelope(

@@ -21,7 +21,7 @@ import pytest
 from loop_kit import STUDY, need_two_cores, trimtab, write_study
 
 from trimtab.domain.packet import STAGES
-from trimtab.loop.ray_node import BOOT_ID
+from trimtab.loop.trials.ray_node import BOOT_ID
 from trimtab.store.codec import digest
 from trimtab.store.packet import Packet, load_record, verify
 
@@ -179,7 +179,7 @@ def _makes_trials(node: Any) -> bool:
     """Whether the process of a trial runs below this node."""
     (raylet,) = node.all_processes["raylet"]
     below = psutil.Process(raylet.process.pid).children(recursive=True)
-    return any("trimtab.loop.trial_process" in process.cmdline() for process in below)
+    return any("trimtab.loop.trials.trial_process" in process.cmdline() for process in below)
 
 
 def test_two_machines_share_the_profiles_of_one_packet_and_each_is_named(tmp_path: Path) -> None:

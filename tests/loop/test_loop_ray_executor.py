@@ -20,11 +20,11 @@ from trimtab.domain.profile import CompileProfile
 from trimtab.domain.trace import MARK_COLUMNS, REQUEST_COLUMNS, RunInfo, Trace, empty
 from trimtab.domain.workload import Provenance, Workload
 from trimtab.errors import MachineError, RunError, UsageError
-from trimtab.loop import crossing
-from trimtab.loop.executor import Group, Material
-from trimtab.loop.pooling import Machine, Pool
-from trimtab.loop.ray_executor import RayExecutor
-from trimtab.loop.trial import Profile, Profiled, Replay, Replayed, Result, Trial
+from trimtab.loop.trials import crossing
+from trimtab.loop.trials.executor import Group, Material
+from trimtab.loop.trials.pooling import Machine, Pool
+from trimtab.loop.trials.ray_executor import RayExecutor
+from trimtab.loop.trials.trial import Profile, Profiled, Replay, Replayed, Result, Trial
 from trimtab.store.study import load_study, resolve_model
 
 Plays = Callable[[Trial], Sequence[crossing.Said]]

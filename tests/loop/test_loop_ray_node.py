@@ -19,9 +19,9 @@ from trimtab.domain.profile import CompileOptions, CompileProfile, Inspection, S
 from trimtab.domain.trace import RunInfo
 from trimtab.domain.workload import Provenance, Workload
 from trimtab.errors import DataError
-from trimtab.loop import crossing
-from trimtab.loop.ray_node import Node
-from trimtab.loop.trial import Replay, Replayed
+from trimtab.loop.trials import crossing
+from trimtab.loop.trials.ray_node import Node
+from trimtab.loop.trials.trial import Replay, Replayed
 from trimtab.store.study import load_study, resolve_model
 
 pytestmark = pytest.mark.slow

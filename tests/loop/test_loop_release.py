@@ -17,7 +17,7 @@ from signed_kit import key, public, write_key
 from trimtab.domain.envelope import Envelope
 from trimtab.domain.packet import Manifest
 from trimtab.domain.verdict import ROLES
-from trimtab.loop.comparing import replays_of
+from trimtab.loop.verbs.comparing import replays_of
 from trimtab.store.codec import read_json, write_json
 from trimtab.store.packet import Packet, build_manifest, load_record
 

@@ -25,8 +25,8 @@ from trimtab.domain.plan import Entry
 from trimtab.domain.verdict import ROLES, Move, Proposal, Trigger, Verdict
 from trimtab.errors import ModelError, PacketError, StudyError, TrimtabError, UsageError
 from trimtab.loop import running
-from trimtab.loop.comparing import compare_packets
 from trimtab.loop.recorded import INPUTS, same_network
+from trimtab.loop.verbs.comparing import compare_packets
 from trimtab.store.codec import write_json
 from trimtab.store.packet import Packet, build_manifest, file_digest, load_record
 from trimtab.store.study import parse_study, resolve_model

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trimtab.domain.plan import CompileSpec, Entry, Plan
-from trimtab.loop.trial import Answers
+from trimtab.loop.trials.trial import Answers
 from trimtab.loop.watching import Watched
 
 PLAN = Plan(id="today", compile=CompileSpec(backend="null", entries=(Entry(id="e", kind="dynamic", lo=(1,), hi=(9,)),)))

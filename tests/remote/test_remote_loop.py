@@ -19,11 +19,11 @@ from trimtab.domain.noun import NEVER
 from trimtab.errors import PacketError, RunError, UsageError
 from trimtab.evidence.remote import HELD_AGAINST, UNSPLIT
 from trimtab.loop import driving
-from trimtab.loop.comparing import compare_packets
-from trimtab.loop.exporting import export_run
 from trimtab.loop.loop import Outcome, run_until
-from trimtab.loop.reproducing import reproduce
-from trimtab.loop.signing import draft_documents
+from trimtab.loop.verbs.comparing import compare_packets
+from trimtab.loop.verbs.exporting import export_run
+from trimtab.loop.verbs.reproducing import reproduce
+from trimtab.loop.verbs.signing import draft_documents
 from trimtab.report import comparison, text
 from trimtab.report.view import view
 from trimtab.store.packet import Packet, load_record, verify

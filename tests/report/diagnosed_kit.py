@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from trimtab.loop.arrivals import describe_file
-from trimtab.loop.files import diagnose_files
-from trimtab.loop.pages import diagnosis_page
-from trimtab.loop.tables import parse_sla
+from trimtab.loop.verbs.arrivals import describe_file
+from trimtab.loop.verbs.files import diagnose_files
+from trimtab.loop.verbs.pages import diagnosis_page
+from trimtab.loop.verbs.tables import parse_sla
 from trimtab.report import traffic
 from trimtab.report.page import Page
 

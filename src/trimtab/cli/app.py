@@ -157,8 +157,8 @@ def workload(
     given |= {"--running": options.running, "--executor": options.executor != "local"}
     _refuse(given, "a study, not for a table")
     from trimtab.cli import arrivals
-    from trimtab.loop import pages
-    from trimtab.loop.arrivals import describe_file
+    from trimtab.loop.verbs import pages
+    from trimtab.loop.verbs.arrivals import describe_file
 
     if report is None:
         _refuse({"--force": force}, "--report")
@@ -214,7 +214,7 @@ def init(model: Path, *, trace: Path, out: Path = Path("study.toml"), force: boo
     force
         Overwrite a file that is there.
     """
-    from trimtab.loop.draft import write_draft
+    from trimtab.loop.verbs.draft import write_draft
 
     show.lines(write_draft(model, trace, out, force=force))
     return 0

@@ -15,7 +15,7 @@ from trimtab.cli.timeline import rows
 
 if TYPE_CHECKING:
     from trimtab.domain.figure import Cell, Findings, Series
-    from trimtab.loop.arrivals import Traffic
+    from trimtab.loop.verbs.arrivals import Traffic
 
 WIDTH = 10
 LINE = 48

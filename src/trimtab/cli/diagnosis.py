@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from trimtab.domain.figure import Figure
     from trimtab.domain.imported import ReadReport
     from trimtab.domain.score import Named
-    from trimtab.loop.tables import Answer
+    from trimtab.loop.verbs.tables import Answer
 
 
 GROUPED = ("timeline", "summary")
@@ -72,9 +72,9 @@ def diagnose(
     force
         Write the report over any file.
     """
-    from trimtab.loop import pages
-    from trimtab.loop.files import diagnose_files
-    from trimtab.loop.tables import parse_sla
+    from trimtab.loop.verbs import pages
+    from trimtab.loop.verbs.files import diagnose_files
+    from trimtab.loop.verbs.tables import parse_sla
 
     if report is None and force:
         raise UsageError("--force is for --report", fix="leave --force out")

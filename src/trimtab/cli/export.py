@@ -28,7 +28,7 @@ def export(packet: Path, *, run: str | None = None, out: Path | None = None, jso
     json
         Print the result as JSON.
     """
-    from trimtab.loop.exporting import export_run
+    from trimtab.loop.verbs.exporting import export_run
 
     path, events = export_run(packet, run, out)
     if json:

@@ -38,7 +38,7 @@ def draft(packet: Path, *, json: bool = False) -> int:
     json
         Print the result as JSON.
     """
-    from trimtab.loop.signing import draft_documents
+    from trimtab.loop.verbs.signing import draft_documents
 
     done = draft_documents(packet)
     if json:
@@ -76,7 +76,7 @@ def sign(
     json
         Print the result as JSON.
     """
-    from trimtab.loop.signing import sign_packet
+    from trimtab.loop.verbs.signing import sign_packet
 
     signed = sign_packet(packet, role, key, passphrase=_passphrase, dissent=dissent, expires=expires)
     show.signed(packet, signed, as_json=json)
@@ -98,7 +98,7 @@ def verify(packet: Path, *, study: Path | None = None, json: bool = False) -> in
     json
         Print the result as JSON.
     """
-    from trimtab.loop.signing import verify_packet
+    from trimtab.loop.verbs.signing import verify_packet
 
     return show.verification(verify_packet(packet, study), as_json=json)
 
@@ -132,7 +132,7 @@ def reproduce(
         Print the result as JSON.
     """
     from trimtab.cli.progress import progress
-    from trimtab.loop.reproducing import reproduce as repeat
+    from trimtab.loop.verbs.reproducing import reproduce as repeat
     from trimtab.report.comparison import reproduction
 
     with progress() as meter:
@@ -160,7 +160,7 @@ def compare(old: Path, new: Path, *, gate: bool = False, json: bool = False) -> 
     json
         Print the result as JSON.
     """
-    from trimtab.loop.comparing import compare_packets
+    from trimtab.loop.verbs.comparing import compare_packets
     from trimtab.report.comparison import gate as summary
 
     found = compare_packets(old, new)

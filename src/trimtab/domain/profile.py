@@ -103,8 +103,8 @@ class FirstRun(Noun, frozen=True, kw_only=True):
 class ServedRun(Noun, frozen=True, kw_only=True):
     """A run of a request of traffic, alone, in order of arrival, at dims that its entry has run before.
 
-    ``ns`` wall; ``idle_ns``: how long the worker had been free before the order; ``dispatch_ns`` and ``completion_ns`` as in
-    :class:`ShapeTiming`.
+    ``ns`` wall; ``idle_ns``: how long the worker had been free before the order; ``dispatch_ns`` and ``completion_ns``
+    as in :class:`ShapeTiming`.
     """
 
     executed: Executed
@@ -125,8 +125,8 @@ class CompileProfile(Noun, frozen=True, kw_only=True):
     """All that is known about one compiled entry before it serves traffic.
 
     ``first_runs``: what new shapes cost, one after the other as they come in traffic; only dynamic entries meet new
-    shapes. ``served``: what came again between them. ``peak_bytes``: the most that the process held while the entry was compiled or ran.
-    ``scratch_bytes``: the most that one run took above what was held before it (NEVER: not readable). ``growth``:
+    shapes. ``served``: what came again between them. ``peak_bytes``: the most that the process held while the entry was
+    compiled or ran. ``scratch_bytes``: the most that one run took above what was held before it (NEVER: not readable). ``growth``:
     memory over the number of shapes that a dynamic entry has run, those of its ``first_runs``.
     """
 

@@ -24,7 +24,7 @@ from trimtab.domain.study import Study
 from trimtab.errors import StudyError
 from trimtab.evidence.quality import refusal
 from trimtab.loop.context import Context
-from trimtab.loop.trial import Answering, Answers
+from trimtab.loop.trials.trial import Answering, Answers
 from trimtab.loop.watching import result_of
 from trimtab.mapping.route import Router
 from trimtab.retuning import arms

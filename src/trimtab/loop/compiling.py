@@ -18,9 +18,9 @@ from trimtab.domain.plan import Plan, ServePolicy
 from trimtab.evidence.score.reference import ReferenceSet
 from trimtab.loop import answers
 from trimtab.loop.context import TUNE, Context, Profiles, profile_digest
-from trimtab.loop.executor import Group
 from trimtab.loop.runs import simulated
-from trimtab.loop.trial import Profile, Profiled, Result, Trial
+from trimtab.loop.trials.executor import Group
+from trimtab.loop.trials.trial import Profile, Profiled, Result, Trial
 from trimtab.loop.watching import Watched
 from trimtab.mapping.cost import CostModel
 from trimtab.retuning import moves

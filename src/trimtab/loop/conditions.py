@@ -19,7 +19,7 @@ from trimtab.domain.workload import Slice, Workload
 from trimtab.loop import rounds, runs
 from trimtab.loop.context import Context
 from trimtab.loop.runs import AS_RECORDED, Comparison, Setting
-from trimtab.loop.trial import Neighbour
+from trimtab.loop.trials.trial import Neighbour
 from trimtab.readers.traffic import read_workload
 from trimtab.retuning import arms
 from trimtab.store.codec import workload_digest

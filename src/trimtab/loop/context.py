@@ -19,11 +19,11 @@ from trimtab.domain.profile import CompileFailure, CompileProfile
 from trimtab.domain.study import Study
 from trimtab.domain.workload import Slice, Workload
 from trimtab.errors import StudyError
-from trimtab.loop.executor import Executor, Material
-from trimtab.loop.local import Local
 from trimtab.loop.machine import backend_versions
 from trimtab.loop.schedule import Schedule, plan_time, profiling_s, starting_s
 from trimtab.loop.shipped import Shipped
+from trimtab.loop.trials.executor import Executor, Material
+from trimtab.loop.trials.local import Local
 from trimtab.mapping.cost import CostModel
 from trimtab.retuning.moves import Options
 from trimtab.retuning.rollback import Rehearsal

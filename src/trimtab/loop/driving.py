@@ -23,7 +23,7 @@ from trimtab.errors import DataError, RunError, StudyError
 from trimtab.evidence.remote import stages
 from trimtab.loop.context import TUNE, Context
 from trimtab.loop.keeping import Keeper
-from trimtab.loop.trial import Replay, Replayed
+from trimtab.loop.trials.trial import Replay, Replayed
 from trimtab.readers import triton_trace
 from trimtab.runtime import kserve
 from trimtab.runtime.kserve import Connection

@@ -15,7 +15,7 @@ from trimtab.domain.envelope import Envelope
 from trimtab.domain.ports import Controller
 from trimtab.domain.trace import RunInfo, Trace
 from trimtab.loop.context import Context
-from trimtab.loop.trial import Replay, Replayed, Result, Trial
+from trimtab.loop.trials.trial import Replay, Replayed, Result, Trial
 from trimtab.loop.watching import Watched
 from trimtab.mapping.route import Router
 from trimtab.serving.record import Recorder

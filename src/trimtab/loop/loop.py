@@ -17,12 +17,12 @@ from trimtab.domain.ports import Progress
 from trimtab.domain.study import Study
 from trimtab.loop import freshness, remote
 from trimtab.loop.context import Context
-from trimtab.loop.executor import LOCAL, chosen
 from trimtab.loop.folder import locked, refuse_foreign
 from trimtab.loop.recorded import same_network
-from trimtab.loop.reporting import checked_record, rewrite_report
 from trimtab.loop.running import load
 from trimtab.loop.stages import STAGES
+from trimtab.loop.trials.executor import LOCAL, chosen
+from trimtab.loop.verbs.reporting import checked_record, rewrite_report
 from trimtab.store.checkpoint import PROGRESS
 from trimtab.store.packet import Packet, file_digest, is_done, mark_done
 from trimtab.store.study import load_study, seconds

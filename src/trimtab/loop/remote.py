@@ -19,8 +19,8 @@ from trimtab.loop import envelope as envelope_words
 from trimtab.loop import stages
 from trimtab.loop.context import Context
 from trimtab.loop.driving import AGAINST, Driven, arms_of, replays
-from trimtab.loop.local import Local
 from trimtab.loop.schedule import FIXED_S, Schedule, cut
+from trimtab.loop.trials.local import Local
 from trimtab.readers.traffic import read_workload
 from trimtab.retuning.compare import Side, compare
 from trimtab.runtime import kserve, probe

@@ -18,10 +18,10 @@ from trimtab.domain.verdict import Proposal, Running
 from trimtab.errors import PacketError, StudyError, UsageError
 from trimtab.evidence import latency
 from trimtab.loop import analysing, judging
-from trimtab.loop.comparing import sealed_record
 from trimtab.loop.context import Context
 from trimtab.loop.judging import Replays
 from trimtab.loop.shipped import Shipped
+from trimtab.loop.verbs.comparing import sealed_record
 from trimtab.retuning import arms, watched
 from trimtab.retuning.case import Case
 from trimtab.store.codec import write_json

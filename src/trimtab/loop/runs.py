@@ -20,9 +20,9 @@ from trimtab.domain.trace import RunInfo, Source, Trace
 from trimtab.domain.workload import Slice, Workload
 from trimtab.loop import answers
 from trimtab.loop.context import Context
-from trimtab.loop.executor import Group
 from trimtab.loop.keeping import Keeper
-from trimtab.loop.trial import Neighbour, Replay
+from trimtab.loop.trials.executor import Group
+from trimtab.loop.trials.trial import Neighbour, Replay
 from trimtab.mapping.route import Router
 from trimtab.mapping.service import ProfileService
 from trimtab.serving.simulate import simulate

@@ -21,24 +21,13 @@ from trimtab.errors import ModelError
 from trimtab.evidence import compile as compiled
 from trimtab.evidence import latency, padding, traffic
 from trimtab.evidence.classify import diagnose
-from trimtab.loop import (
-    adapting,
-    analysing,
-    compiling,
-    conditions,
-    judging,
-    memory,
-    quality,
-    running,
-    runs,
-    tuning,
-)
+from trimtab.loop import adapting, analysing, compiling, conditions, judging, memory, quality, running, runs, tuning
 from trimtab.loop import envelope as envelope_words
 from trimtab.loop.context import TUNE, Context
 from trimtab.loop.freshness import input_files
 from trimtab.loop.recorded import INPUTS
-from trimtab.loop.reporting import REPORT, rewrite_report
 from trimtab.loop.schedule import cut
+from trimtab.loop.verbs.reporting import REPORT, rewrite_report
 from trimtab.readers.traffic import read_workload
 from trimtab.retuning import beside, confirm, findings, fusion, moves, search, sweep, triggers, watched
 from trimtab.retuning import decide as ruling

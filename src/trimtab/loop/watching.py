@@ -8,8 +8,8 @@ from typing import Any
 from trimtab.domain.envelope import Envelope
 from trimtab.domain.ports import Controller, Progress
 from trimtab.loop.context import Context
-from trimtab.loop.executor import single
-from trimtab.loop.trial import Result, Trial
+from trimtab.loop.trials.executor import single
+from trimtab.loop.trials.trial import Result, Trial
 
 ALMOST = 0.99
 """A trial that says it is through is not there yet: its result has still to be fetched and kept."""

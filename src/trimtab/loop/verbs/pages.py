@@ -8,8 +8,8 @@ from pathlib import Path
 
 from trimtab.domain.study import Sla
 from trimtab.errors import MachineError, UsageError
-from trimtab.loop.arrivals import Traffic
-from trimtab.loop.tables import Answer
+from trimtab.loop.verbs.arrivals import Traffic
+from trimtab.loop.verbs.tables import Answer
 from trimtab.report import diagnosis, html, traffic
 from trimtab.report.diagnosed.leaf import Source
 from trimtab.report.page import Page

@@ -19,12 +19,12 @@ from trimtab.domain.study import Study
 from trimtab.domain.trace import Trace
 from trimtab.errors import PacketError, UsageError
 from trimtab.loop import runs
-from trimtab.loop.comparing import replays_of, sealed_record
 from trimtab.loop.context import Context
 from trimtab.loop.folder import locked, refuse_foreign
 from trimtab.loop.machine import backend_versions
 from trimtab.loop.recorded import same_network
 from trimtab.loop.schedule import START_S
+from trimtab.loop.verbs.comparing import replays_of, sealed_record
 from trimtab.retuning import moves
 from trimtab.retuning.comparable import differs, forbids, machine_differs, plan_forbids, versions_differ
 from trimtab.retuning.reproduce import overall, repeat, sentence

@@ -21,7 +21,7 @@ from trimtab.evidence.summary.diagnose import diagnose as diagnose_summary
 from trimtab.evidence.timeline.diagnose import diagnose as diagnose_spans
 from trimtab.evidence.timeline.ranks import Part, joined
 from trimtab.evidence.timeline.steps import Rank, compare
-from trimtab.loop.tables import Answer, Log, Said, answer, diagnose_table
+from trimtab.loop.verbs.tables import Answer, Log, Said, answer, diagnose_table
 from trimtab.readers import formats
 from trimtab.readers._format import Format, Held
 

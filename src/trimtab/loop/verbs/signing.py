@@ -11,7 +11,7 @@ from trimtab.domain.packet import Record
 from trimtab.domain.signoff import Signed
 from trimtab.domain.verdict import ROLE_TITLES, Role
 from trimtab.errors import DocumentError, PacketError, UsageError
-from trimtab.loop.comparing import sealed_record
+from trimtab.loop.verbs.comparing import sealed_record
 from trimtab.report.documents import drafts
 from trimtab.store import sign
 from trimtab.store.documents import document_problems, write_drafts

@@ -22,12 +22,12 @@ from trimtab.domain.envelope import Envelope
 from trimtab.domain.ports import Progress
 from trimtab.domain.study import Study
 from trimtab.errors import MachineError, MissingTool, TrimtabError, UsageError
-from trimtab.loop import crossing
 from trimtab.loop.context import runtimes_of
 from trimtab.loop.machine import backend_versions
-from trimtab.loop.pooling import Machine, Pool, pooled
-from trimtab.loop.ray_executor import BAR, RayExecutor
-from trimtab.loop.ray_node import Node
+from trimtab.loop.trials import crossing
+from trimtab.loop.trials.pooling import Machine, Pool, pooled
+from trimtab.loop.trials.ray_executor import BAR, RayExecutor
+from trimtab.loop.trials.ray_node import Node
 
 KNOCK_S = 5.0
 LEASE_S = 60.0

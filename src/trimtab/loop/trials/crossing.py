@@ -15,7 +15,7 @@ from trimtab import errors
 from trimtab.domain.envelope import Envelope
 from trimtab.domain.ports import ModelFile
 from trimtab.domain.study import Study
-from trimtab.loop.trial import Result, Trial
+from trimtab.loop.trials.trial import Result, Trial
 from trimtab.runtime import wire
 
 

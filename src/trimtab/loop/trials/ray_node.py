@@ -22,7 +22,7 @@ from typing import IO
 
 from trimtab import __version__
 from trimtab.errors import DataError
-from trimtab.loop import crossing
+from trimtab.loop.trials import crossing
 from trimtab.runtime.affinity import pinned
 
 WAIT_S = 0.25
@@ -71,7 +71,7 @@ class Node:
         words = tempfile.TemporaryFile()  # noqa: SIM115 - the reader closes it
         self._said = SimpleQueue()
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "trimtab.loop.trial_process", str(theirs.fileno()), str(os.getpid())],
+            [sys.executable, "-P", "-m", "trimtab.loop.trials.trial_process", str(theirs.fileno()), str(os.getpid())],
             env=os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
             pass_fds=(theirs.fileno(),),
             stdin=subprocess.DEVNULL,

@@ -1,4 +1,4 @@
-"""The process on a node that makes one trial: ``python -m trimtab.loop.trial_process FD PARENT``.
+"""The process on a node that makes one trial: ``python -m trimtab.loop.trials.trial_process FD PARENT``.
 
 A trial is made in a fresh process, as on the machine that gives the command: a replay's driver shares its interpreter
 with nobody's threads, takes Ctrl-C in its main thread, and is gone with its node. It talks over the inherited socket
@@ -14,9 +14,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from trimtab.loop import crossing
 from trimtab.loop.machine import backend_versions
-from trimtab.loop.trial import Live, perform
+from trimtab.loop.trials import crossing
+from trimtab.loop.trials.trial import Live, perform
 from trimtab.readers.payload import payloads_of
 from trimtab.runtime import probe
 from trimtab.runtime.neighbour import tie_to

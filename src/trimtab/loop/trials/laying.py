@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from trimtab.domain.ports import ModelFile
 from trimtab.domain.study import Study
-from trimtab.loop.executor import Material
+from trimtab.loop.trials.executor import Material
 from trimtab.store.packet import file_digest
 
 NETWORK, TORCH, CALIBRATION, BANK = "network", "torch", "calibration", "bank"

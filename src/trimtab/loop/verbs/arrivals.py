@@ -12,7 +12,7 @@ from trimtab.domain.imported import ReadReport
 from trimtab.evidence import rates, traffic
 from trimtab.evidence.bursts import bursts
 from trimtab.evidence.windows import windows
-from trimtab.loop.tables import Said
+from trimtab.loop.verbs.tables import Said
 from trimtab.readers import rates as table_of_rates
 from trimtab.readers.arrivals import headers_of, read_arrivals
 

@@ -18,13 +18,13 @@ from trimtab.domain.envelope import Envelope
 from trimtab.domain.ports import ModelFile, Progress
 from trimtab.domain.study import Study
 from trimtab.errors import UsageError
-from trimtab.loop import crossing
-from trimtab.loop.board import Board, Place, Start
-from trimtab.loop.executor import Group, Material, Watch
-from trimtab.loop.laying import files_of, relocated
-from trimtab.loop.pooling import Pool
-from trimtab.loop.ray_node import BOOT_ID
-from trimtab.loop.trial import Replay, Trial
+from trimtab.loop.trials import crossing
+from trimtab.loop.trials.board import Board, Place, Start
+from trimtab.loop.trials.executor import Group, Material, Watch
+from trimtab.loop.trials.laying import files_of, relocated
+from trimtab.loop.trials.pooling import Pool
+from trimtab.loop.trials.ray_node import BOOT_ID
+from trimtab.loop.trials.trial import Replay, Trial
 from trimtab.runtime.affinity import pinned
 from trimtab.runtime.undisturbed import ctrl_c
 from trimtab.store.codec import digest

@@ -18,7 +18,7 @@ from trimtab.domain.envelope import Envelope
 from trimtab.domain.ports import Controller, ModelFile, Payloads, Progress
 from trimtab.domain.study import Study
 from trimtab.errors import UsageError
-from trimtab.loop.trial import Result, Trial
+from trimtab.loop.trials.trial import Result, Trial
 from trimtab.readers.payload import payloads_of
 
 LOCAL, RAY = "local", "ray"
@@ -103,7 +103,7 @@ def chosen(name: str, study: Study, stored: Callable[[], Sequence[Envelope]], pr
     """The executor called ``name``: ``local``, ``ray``, or ``ray:`` and the address of a cluster. ``stored``
     gives the machines of a packet that is continued, its home first. UsageError for another name."""
     if name == LOCAL:
-        from trimtab.loop.local import Local
+        from trimtab.loop.trials.local import Local
 
         yield Local()
         return
@@ -116,7 +116,7 @@ def chosen(name: str, study: Study, stored: Callable[[], Sequence[Envelope]], pr
         raise UsageError(
             "a server is driven from this machine only", where="--executor", fix="leave --executor out for this study"
         )
-    from trimtab.loop.ray_cluster import opened
+    from trimtab.loop.trials.ray_cluster import opened
 
     with opened(address, study, stored(), progress) as executor:
         yield executor

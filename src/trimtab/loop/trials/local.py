@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from functools import partial
 
 from trimtab.domain.envelope import Envelope
-from trimtab.loop.executor import Group, Material, Watch
 from trimtab.loop.machine import backend_versions
-from trimtab.loop.trial import Live, perform
+from trimtab.loop.trials.executor import Group, Material, Watch
+from trimtab.loop.trials.trial import Live, perform
 from trimtab.runtime import probe
 
 

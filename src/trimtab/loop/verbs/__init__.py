@@ -1,0 +1,1 @@
+"""What commands do besides running a study: one module for each, or for a few that share their words."""
