@@ -126,8 +126,8 @@ class CompileProfile(Noun, frozen=True, kw_only=True):
 
     ``first_runs``: what new shapes cost, one after the other as they come in traffic; only dynamic entries meet new
     shapes. ``served``: what came again between them. ``peak_bytes``: the most that the process held while the entry was
-    compiled or ran. ``scratch_bytes``: the most that one run took above what was held before it (NEVER: not readable). ``growth``:
-    memory over the number of shapes that a dynamic entry has run, those of its ``first_runs``.
+    compiled or ran. ``scratch_bytes``: the most that one run took above what was held before it (NEVER: not readable).
+    ``growth``: memory over the number of shapes that a dynamic entry has run, those of its ``first_runs``.
     """
 
     plan: str
