@@ -51,13 +51,13 @@ def test_today_is_what_the_compiler_does_by_itself_and_unfused_differs_in_nothin
 
 
 def test_the_time_is_enough_for_traffic_that_can_decide() -> None:
-    """Each slice holds 20 blocks of a dozen requests, which simulated queues take to forget; the replays take eight of
+    """Each slice holds 20 blocks of a dozen requests, which simulated queues take to forget; the replays take eight and a half of
     the twelve minutes, for starting torch twelve times and compiling it take the rest."""
     schedule = plan_time(0.0, STUDY.budget.replays, 0.0, STUDY.budget.replay_s)
     traffic_s = STUDY.budget.replays * (2 * schedule.held_out_s + schedule.tune_s) + 3 * schedule.tune_s
     whole = traffic(STUDY)
     tune, held_out = cut(whole, schedule)
-    assert traffic_s <= 8 * 60
+    assert traffic_s <= 8.5 * 60
     assert tune.stop - tune.start >= 240
     assert held_out.stop - held_out.start >= 300
 
@@ -66,5 +66,5 @@ def test_the_load_is_even_and_long_texts_are_many() -> None:
     found = traffic(STUDY)
     assert len(found) == 4000
     by_minute = np.bincount(found.scheduled // 60_000_000_000)[:-1] / 60
-    assert 8 < by_minute.min() < by_minute.max() < 12
+    assert 7 < by_minute.min() < by_minute.max() < 11
     assert (found.dims > 384).mean() > 0.1
