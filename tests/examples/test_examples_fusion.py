@@ -51,8 +51,8 @@ def test_today_is_what_the_compiler_does_by_itself_and_unfused_differs_in_nothin
 
 
 def test_the_time_is_enough_for_traffic_that_can_decide() -> None:
-    """Each slice holds 20 blocks of a dozen requests, which simulated queues take to forget; the replays take eight and a half of
-    the twelve minutes, for starting torch twelve times and compiling it take the rest."""
+    """Each slice holds 20 blocks of a dozen requests, which simulated queues take to forget; the replays take eight and
+    a half of the twelve minutes, for starting torch twelve times and compiling it take the rest."""
     schedule = plan_time(0.0, STUDY.budget.replays, 0.0, STUDY.budget.replay_s)
     traffic_s = STUDY.budget.replays * (2 * schedule.held_out_s + schedule.tune_s) + 3 * schedule.tune_s
     whole = traffic(STUDY)
