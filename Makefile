@@ -8,7 +8,7 @@ EXTRAS ?=
 STAMP := $(VENV)/.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help dev demo demo-full demo-data demo-minilm fusion check test test-all bench bench-faults bench-plans format clean
+.PHONY: help dev demo demo-full demo-data demo-minilm demo-shift fusion check test test-all bench bench-faults bench-plans format clean
 
 help:  ## what can be made here
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -48,15 +48,14 @@ examples/minilm/data/minilm.onnx: examples/minilm/network.py examples/minilm/tex
 	$(BIN)/python examples/minilm/network.py
 	$(BIN)/python examples/minilm/texts.py
 
+demo-shift: demo-data  ## widths that shift in the middle, static and adapted while serving, about nine minutes
+	$(BIN)/trimtab run examples/shift/study.toml --out $(OUT)/shift
+
 demo-minilm: examples/minilm/data/minilm.onnx  ## a text embedder under two kinds of traffic, about twenty minutes
 	$(BIN)/trimtab run examples/minilm/study.toml --out $(OUT)/minilm
 	$(BIN)/trimtab run examples/minilm/study-code.toml --out $(OUT)/minilm-code
 
-$(STAMP)-fusion: pyproject.toml | $(STAMP)-demo
-	$(BIN)/python -m pip install --quiet --editable '.[iree,onnx]'
-	@touch $@
-
-fusion: demo-data $(STAMP)-fusion  ## the case study of fusion against memory against the tail, about 75 minutes
+fusion: examples/minilm/data/minilm.onnx  ## the case study of fusion against memory against the tail, about twelve minutes
 	$(BIN)/trimtab run examples/fusion/study.toml --out $(OUT)/fusion
 
 check: $(STAMP)-dev  ## format, lint and types
@@ -67,7 +66,7 @@ check: $(STAMP)-dev  ## format, lint and types
 test: dev check  ## what every change must pass: the fast tests and the slow ones, without live faults
 	$(BIN)/pytest -m "not live"
 
-test-all: dev check  ## every test, live faults and long runs too
+test-all: dev check  ## every test, live faults and long runs too; makes a venv for Triton in TRIMTAB_TRITON or ~/.cache
 	$(BIN)/pytest
 
 bench: dev  ## the figures that the project promises, each with its A/A spread
@@ -78,9 +77,15 @@ bench: dev  ## the figures that the project promises, each with its A/A spread
 	$(BIN)/python bench/account_truth.py
 	$(BIN)/python bench/decisions.py
 	$(BIN)/python bench/triggers.py
+	$(BIN)/python bench/repetitions.py
 	$(BIN)/python bench/adaptation.py
+	$(BIN)/python bench/adaptation.py --replay
+	$(BIN)/python bench/prediction.py
 	$(BIN)/python bench/buckets.py
 	$(BIN)/python bench/search.py
+	$(BIN)/python bench/search.py --replay
+	$(BIN)/python -m pip install --quiet --no-deps mlcommons-loadgen==6.0.17
+	$(BIN)/python bench/loadgen.py
 	$(BIN)/python bench/readers.py
 	$(BIN)/python bench/memory.py
 
@@ -88,6 +93,7 @@ bench-faults: dev  ## inject one fault at a time into real runs and hold the nam
 	$(BIN)/python bench/faults/run.py --out $(OUT)/faults --page docs/faults.md
 
 bench-plans: dev examples/minilm/data/minilm.onnx  ## runtime x fusion x precision x shape band, about 40 minutes
+	$(BIN)/python -m pip install --quiet --no-deps onnx2torch==1.5.15
 	$(BIN)/python bench/plans/run.py --repeats 6 --out $(OUT)/plans --page docs/plans.md
 
 format: $(STAMP)-dev  ## rewrite the code in the house's format
