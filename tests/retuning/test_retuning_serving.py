@@ -71,7 +71,7 @@ def test_orders_bounds_and_workers_are_moves_of_their_own() -> None:
         ("order-deadline", "order", 210, 0.0),
         ("admit-8", "admit", 230, 0.0),
         ("workers-2x1", "workers", 252, None),
-        ("workers-1x2", "workers", 252, None),
+        ("workers-1x2", "threads", 262, None),
     ]
     assert refused(options) == {
         "order-fifo": "the same plan as today",

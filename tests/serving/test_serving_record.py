@@ -26,7 +26,8 @@ from trimtab.domain.events import (
 from trimtab.domain.plan import CompileSpec
 from trimtab.domain.trace import MARK_KINDS, Table
 from trimtab.errors import RunError
-from trimtab.serving.record import Recorder, Row, Sink, columns, schemas
+from trimtab.serving.record import Recorder
+from trimtab.serving.rows import Row, Sink, columns, schemas
 
 WORKLOAD = load([0, 10, 20, 30, 40, 50], widths=[150, 160, 401, 170, 180, 190], streams=[0, 1, 2, 3, 0, 1])
 

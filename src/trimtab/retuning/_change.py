@@ -23,6 +23,7 @@ SIZE: dict[str, int] = {
     "placement": 220,
     "admit": 230,
     "workers": 250,
+    "threads": 260,
     "refit": 300,
     "round-up": 300,
     "entries": 300,
@@ -136,7 +137,8 @@ def recast(plan: Plan, precision: Precision, options: Mapping[str, str]) -> Plan
 
 def changed(baseline: Plan, plan: Plan) -> tuple[str, ...]:
     """The kinds of change between two plans. Warming new entries belongs to ``entries``, admitting larger batches to
-    ``batch``, a backend's own options to what they change (``domain.plan.kind_of_option``)."""
+    ``batch``, another number of workers to ``threads`` where theirs differ too (all entries are compiled again), a
+    backend's own options to what they change (``domain.plan.kind_of_option``)."""
     was, now = baseline.compile, plan.compile
     before, after = baseline.serve, plan.serve
     entries = _shapes(was) != _shapes(now)
@@ -148,7 +150,8 @@ def changed(baseline: Plan, plan: Plan) -> tuple[str, ...]:
         "order": before.order != after.order,
         "placement": before.placement != after.placement,
         "admit": before.admit != after.admit,
-        "workers": (before.workers, before.threads) != (after.workers, after.threads),
+        "workers": before.workers != after.workers and before.threads == after.threads,
+        "threads": before.threads != after.threads,
         "optimisation": was.optimisation != now.optimisation or "optimisation" in options,
         "backend": was.backend != now.backend or "backend" in options,
         "precision": was.precision != now.precision or "precision" in options,

@@ -95,13 +95,14 @@ def _workers(found: Collector) -> None:
             found.refuse(name, sentence, f"{_many(workers, 'worker')}, but {left} beside the driver")
             continue
         recompiles = threads != base.serve.threads
+        kind = "threads" if recompiles else "workers"
         found.add(
             Move(
-                kind="workers",
+                kind=kind,
                 sentence=sentence,
                 owner="runtime",
                 plan=replace(resize(base, workers, threads), id=name, note=""),
-                size=rank("workers", workers * threads),
+                size=rank(kind, workers * threads),
                 compile_s=None if recompiles else _more(found, workers, "compile_ns", 1e9),
                 memory_mib=None if recompiles else _more(found, workers, "memory_bytes", 2**20),
                 risk="Every worker holds the network and its entries once more; the threads of one share its core.",

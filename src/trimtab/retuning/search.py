@@ -39,7 +39,7 @@ from trimtab.retuning.halving import Dropped, Halving, Trial, run
 
 FIRST_LOOK = 3
 ENSEMBLE = 20
-REFORMING = ("batch", "order", "placement", "admit", "workers")
+REFORMING = ("batch", "order", "placement", "admit", "workers", "threads")
 """Kinds of move that decide who waits for whom, and so who is batched with whom."""
 JITTER_NS: Ns = 60_000
 """Standard deviation of the arrival jitter between replicas: what a quiet machine's own timing shows."""

@@ -34,7 +34,8 @@ from trimtab.runtime.affinity import check_cores, pinned
 from trimtab.runtime.kserve import Connection, Failed
 from trimtab.runtime.undisturbed import ctrl_c, no_garbage_collection
 from trimtab.runtime.verify import OutputCheck
-from trimtab.serving.record import Recorder, Sink
+from trimtab.serving.record import Recorder
+from trimtab.serving.rows import Sink
 
 LEAD: Ns = 20_000_000
 """From the start of the clock to the first arrival, ns."""

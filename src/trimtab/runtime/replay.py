@@ -27,7 +27,8 @@ from trimtab.runtime.undisturbed import ctrl_c, no_garbage_collection
 from trimtab.runtime.verify import Infinities
 from trimtab.runtime.worker import Job
 from trimtab.serving.machine import Machine
-from trimtab.serving.record import Recorder, Sink
+from trimtab.serving.record import Recorder
+from trimtab.serving.rows import Sink
 
 NOTES = 8
 """How many remarks a run keeps."""

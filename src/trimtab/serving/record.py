@@ -1,15 +1,13 @@
 """The Recorder: events and commands in, a Trace out. Both drivers use it, so both write the same columns.
 
-Rows are plain tuples, kept in lists, one for each request that has ended, batch that has ended, mark and sample; they
-become columns once, at the end. A ``sink`` gets the same tuples as they come, so that a run that is killed keeps what
-it has measured, and ``restore`` takes them back. A request's ``route`` is that of its batch (``rejected`` where it was
-refused, NEVER where it never ran for another reason).
+There is one row for each request that has ended, batch that has ended, mark and sample (:mod:`.rows`). A request's
+``route`` is that of its batch (``rejected`` where it was refused, NEVER where it never ran for another reason).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -40,50 +38,20 @@ from trimtab.domain.events import (
 from trimtab.domain.noun import NEVER, EntryId, Ns
 from trimtab.domain.route import ROUTE_KINDS
 from trimtab.domain.trace import (
-    BATCH_COLUMNS,
-    MARK_COLUMNS,
     MARK_KINDS,
-    REQUEST_COLUMNS,
-    SAMPLE_COLUMNS,
     RunInfo,
     Table,
     Trace,
 )
 from trimtab.domain.workload import Workload
 from trimtab.errors import RunError
-
-Row: TypeAlias = tuple[Any, ...]
-Sink: TypeAlias = Callable[[str, Sequence[Row]], None]
-"""``sink(table, rows)``; tables are ``requests``, ``batches``, ``marks``, ``samples`` (rows in the order of
-:func:`schemas`), ``details`` (rows ``(number, text)``) and ``entries`` (rows ``(number, id)``, of those that came
-while it served)."""
+from trimtab.serving.rows import Row, Rows, Sink
 
 _NO_REPORT = BatchReport()
 _ERROR = {kind: code for code, kind in enumerate(ERROR_KINDS)}
 _ROUTE = {kind: code for code, kind in enumerate(ROUTE_KINDS)}
 _MARK = {kind: code for code, kind in enumerate(MARK_KINDS)}
-_FLUSH_ROWS = 256
-_FLUSH_NS: Ns = 1_000_000_000
-"""The sink is fed after so many requests, and at the first event after so long, whichever comes first."""
 _NAN = float("nan")
-
-
-def schemas(dim_names: Sequence[str]) -> dict[str, dict[str, str]]:
-    """Column name -> dtype of each table of a trace, in the order of the recorder's rows."""
-    return {
-        "requests": REQUEST_COLUMNS | {f"dim.{name}": "int64" for name in dim_names},
-        "batches": BATCH_COLUMNS | {f"exec.{name}": "int64" for name in dim_names},
-        "marks": MARK_COLUMNS,
-        "samples": SAMPLE_COLUMNS,
-    }
-
-
-def columns(rows: Sequence[Row], schema: Mapping[str, str]) -> Table:
-    """Rows as a table, column by column in the order of ``schema``."""
-    if not rows:
-        return Table({name: np.empty(0, dtype=kind) for name, kind in schema.items()})
-    by_column = zip(*rows, strict=True)
-    return Table({name: np.array(v, dtype=kind) for (name, kind), v in zip(schema.items(), by_column, strict=True)})
 
 
 class _Sent(msgspec.Struct, frozen=True):
@@ -108,15 +76,10 @@ class Recorder:
     ) -> None:
         self._run = run
         self._workload = workload
-        self._entries = {entry: number for number, entry in enumerate(entries)}
         self._cores = tuple(cores)
-        self._sink = sink
-        self._schemas = schemas(workload.dim_names)
-        self._rows: dict[str, list[Row]] = {name: [] for name in ("details", "entries", *self._schemas)}
-        self._flush_at: Ns | None = None
-        self._sunk = dict.fromkeys(self._rows, 0)
-        self._requests, self._batches = self._rows["requests"], self._rows["batches"]
-        self._details: dict[str, int] = {}
+        self._rows = Rows(workload.dim_names, entries, sink)
+        self._entries = self._rows.entries
+        self._requests, self._batches = self._rows.of["requests"], self._rows.of["batches"]
         self._waiting: dict[int, Arrived] = {}
         self._sent: dict[int, _Sent] = {}
         self._asked: dict[tuple[int, EntryId], Ns] = {}
@@ -136,14 +99,12 @@ class Recorder:
                 self._sent[command.batch] = _Sent(command, event.t, arrivals)
             elif isinstance(command, Finish) and command.request in self._waiting:
                 self._never_ran(event.t, command)
-        if self._sink is not None:
-            self._flush_if_due(event.t)
+        self._rows.flush_if_due(event.t)
 
     def answered(self, t: Ns, request: int, error: ErrorKind) -> None:
         """A server that is not ours answered ``request``, or never will: nothing of its batch is known."""
         self._never_ran(t, Finish(NEVER, request, error))
-        if self._sink is not None:
-            self._flush_if_due(t)
+        self._rows.flush_if_due(t)
 
     def pace(self, worker: int, compute_ns: float, stream_ns: float) -> None:
         """What the pace kernel measured; call it between the worker's Occupied and Released with label ``pace``."""
@@ -165,36 +126,15 @@ class Recorder:
         rss_bytes: int = NEVER,
     ) -> None:
         """One reading of the envelope; what cannot be read keeps its default."""
-        self._rows["samples"].append((t, core, busy, stolen, mhz, throttled, throttled_ns, celsius, rss_bytes))
-
-    def _flush_if_due(self, t: Ns) -> None:
-        if self._flush_at is None:
-            self._flush_at = t + _FLUSH_NS
-        if t >= self._flush_at or len(self._requests) - self._sunk["requests"] >= _FLUSH_ROWS:
-            self._flush_at = t + _FLUSH_NS
-            self.flush()
+        self._rows.of["samples"].append((t, core, busy, stolen, mhz, throttled, throttled_ns, celsius, rss_bytes))
 
     def flush(self) -> None:
         """Hand every row that the sink has not seen to it."""
-        if self._sink is None:
-            return
-        for table, rows in self._rows.items():
-            fresh = rows[self._sunk[table] :]
-            if fresh:
-                self._sink(table, fresh)
-                self._sunk[table] = len(rows)
+        self._rows.flush()
 
     def restore(self, table: str, row: Row) -> None:
-        """Take a row that a sink was given, as if it had been noted here: how a killed run becomes a trace.
-
-        This recorder's own sink does not get it again.
-        """
-        self._rows[table].append(row)
-        self._sunk[table] += 1
-        if table in ("details", "entries"):
-            number, text = row
-            known = self._details if table == "details" else self._entries
-            known[text] = number
+        """Take a row that a sink was given, as if it had been noted here: how a killed run becomes a trace."""
+        self._rows.restore(table, row)
 
     def trace(self, complete: bool = True) -> Trace:
         """The Trace so far: a request without a row has not ended and is ``unfinished``."""
@@ -202,22 +142,22 @@ class Recorder:
             self._mark(start[0], NEVER, label, worker, start[1], start[2])
         self._busy.clear()
         self.flush()
-        batches = columns(self._batches, self._schemas["batches"])
+        batches = self._rows.table("batches")
         return Trace(
             run=msgspec.structs.replace(self._run, complete=complete),
             dim_names=self._workload.dim_names,
             streams=self._workload.streams,
             entries=tuple(self._entries),
-            details=tuple(self._details),
+            details=tuple(self._rows.details),
             requests=self._request_table(),
             batches=batches.take(np.argsort(batches["id"], kind="stable")),
-            marks=columns(self._rows["marks"], MARK_COLUMNS),
-            samples=columns(self._rows["samples"], SAMPLE_COLUMNS),
+            marks=self._rows.table("marks"),
+            samples=self._rows.table("samples"),
         )
 
     def _request_table(self) -> Table:
-        load, schema = self._workload, self._schemas["requests"]
-        ended = columns(self._requests, schema)
+        load, schema = self._workload, self._rows.schemas["requests"]
+        ended = self._rows.table("requests")
         table: dict[str, NDArray[Any]] = {name: np.full(len(load), NEVER, dtype=kind) for name, kind in schema.items()}
         table["error"][:] = _ERROR["unfinished"]
         for name in ("predicted_at_compile", "predicted_at_dispatch"):
@@ -313,7 +253,7 @@ class Recorder:
     def _changed(self, event: PlanChange) -> None:
         match event:
             case EntryAsked():
-                self._came(event.entry.id)
+                self._rows.entry(event.entry.id)
                 self._asked[event.worker, event.entry.id] = event.t
             case Remapped():
                 table = " ".join(entry.id for entry in event.spec.entries)
@@ -321,11 +261,6 @@ class Recorder:
                 self._mark(event.t, event.t, event.kind, NEVER, detail=detail)
             case EntryDropped():
                 self._mark(event.t, event.t, "entry-dropped", NEVER, detail=event.entry)
-
-    def _came(self, entry: EntryId) -> None:
-        if entry not in self._entries:
-            number = self._entries[entry] = len(self._entries)
-            self._rows["entries"].append((number, entry))
 
     def _release(self, t: Ns, worker: int, label: str) -> None:
         if (worker, label) in self._busy:
@@ -335,12 +270,5 @@ class Recorder:
     def _mark(
         self, t: Ns, end: Ns, kind: str, worker: int, value: float = _NAN, value2: float = _NAN, detail: str = ""
     ) -> None:
-        number = self._detail(detail) if detail else NEVER
-        self._rows["marks"].append((t, end, _MARK[kind], worker, value, value2, number))
-
-    def _detail(self, text: str) -> int:
-        known = self._details.get(text)
-        if known is None:
-            known = self._details[text] = len(self._details)
-            self._rows["details"].append((known, text))
-        return known
+        number = self._rows.detail(detail) if detail else NEVER
+        self._rows.of["marks"].append((t, end, _MARK[kind], worker, value, value2, number))

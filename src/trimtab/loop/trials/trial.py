@@ -26,7 +26,7 @@ from trimtab.runtime.quality import Answered, answers
 from trimtab.runtime.replay import ReplayRequest, replay
 from trimtab.runtime.verify import Infinities
 from trimtab.runtime.wire import Member
-from trimtab.serving.record import Sink
+from trimtab.serving.rows import Sink
 
 # --- what is asked ---------------------------------------------------------------------------------------------------
 
