@@ -263,6 +263,7 @@ def test_what_a_machine_refuses_is_raised_with_its_name_and_the_others_are_stopp
     assert log[-2:] == ["a stops", "b stops"]
 
 
+@pytest.mark.usefixtures("own_stack")
 def test_ctrl_c_interrupts_what_runs_begins_nothing_more_and_keeps_what_comes_back(material: Material) -> None:
     log: list[str] = []
 

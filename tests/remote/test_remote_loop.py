@@ -157,6 +157,7 @@ def test_a_run_that_loses_its_server_keeps_what_it_has(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.usefixtures("own_stack")
 def test_a_run_that_is_interrupted_is_kept_and_driven_again(tmp_path: Path) -> None:
     service = KServe(write_network(tmp_path))
     with serving(service) as served:
