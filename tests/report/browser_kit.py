@@ -65,9 +65,30 @@ class Opened:
         self.page.goto(path.as_uri())
         self.page.wait_for_selector("html[data-charts=drawn]", timeout=DRAWN_MS)
 
+    def seen(self, width: int) -> dict[str, object]:
+        """What is looked for on every page of ``width`` pixels; ``IN_PLACE`` where nothing is wrong."""
+        return {
+            "messages": self.messages,
+            "requests": [url.partition(":")[0] for url in self.requests],
+            "empty charts": self.page.evaluate(EMPTY_CHARTS),
+            "overlaps": self.page.evaluate(OVERLAPS),
+            "outside": self.page.evaluate(OUTSIDE),
+            "too wide": self.page.evaluate("document.documentElement.scrollWidth") > width,
+        }
+
+
+IN_PLACE = {
+    "messages": [],
+    "requests": ["file"],
+    "empty charts": [],
+    "overlaps": [],
+    "outside": [],
+    "too wide": False,
+}
+
 
 Open = Callable[..., Opened]
-"""Opens the report of a record."""
+"""Opens what a test looks at: a text of HTML, a record, or a page."""
 
 
 def screenshots(tmp_path: Path) -> Path:

@@ -33,14 +33,24 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture
-def opened(browser: Any, tmp_path: Path) -> Iterator[Open]:
+def opened_html(browser: Any, tmp_path: Path) -> Iterator[Open]:
+    """Opens a text of HTML, and closes all that it opened."""
     made: list[Opened] = []
 
-    def open_(record: Record, **context: Any) -> Opened:
-        text = html.render(view(record))
+    def open_(text: str, **context: Any) -> Opened:
         made.append(Opened(browser, tmp_path / f"report-{len(made)}.html", text, **context))
         return made[-1]
 
     yield open_
     for each in made:
         each.context.close()
+
+
+@pytest.fixture
+def opened(opened_html: Open) -> Open:
+    """Opens the report of a record."""
+
+    def open_(record: Record, **context: Any) -> Opened:
+        return opened_html(html.render(view(record)), **context)
+
+    return open_

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import diagnosed_kit as kit
 import pytest
-from browser_kit import EMPTY_CHARTS, OUTSIDE, OVERLAPS, Opened, screenshots
+from browser_kit import IN_PLACE, OVERLAPS, Open, Opened, screenshots
 
 from trimtab.report import html
 from trimtab.report.page import Page
@@ -24,20 +24,12 @@ PAGES: dict[str, Callable[[Path], Page]] = {
 }  # fmt: skip
 
 
-Open = Callable[..., Opened]
-
-
 @pytest.fixture
-def opened(browser: Any, tmp_path: Path) -> Iterator[Open]:
-    made: list[Opened] = []
-
+def opened(opened_html: Open) -> Open:
     def open_(page: Page, **context: Any) -> Opened:
-        made.append(Opened(browser, tmp_path / f"page-{len(made)}.html", html.render(page), **context))
-        return made[-1]
+        return opened_html(html.render(page), **context)
 
-    yield open_
-    for each in made:
-        each.context.close()
+    return open_
 
 
 @pytest.mark.parametrize(
@@ -49,12 +41,7 @@ def test_it_draws_everything_in_its_place_and_asks_for_nothing(
     opened: Open, tmp_path: Path, name: str, width: int, scheme: str
 ) -> None:
     report = opened(PAGES[name](tmp_path), viewport={"width": width, "height": 900}, color_scheme=scheme)
-    assert report.messages == []
-    assert [url.partition(":")[0] for url in report.requests] == ["file"]
-    assert report.page.evaluate(EMPTY_CHARTS) == []
-    assert report.page.evaluate(OVERLAPS) == []
-    assert report.page.evaluate(OUTSIDE) == []
-    assert report.page.evaluate("document.documentElement.scrollWidth") <= width
+    assert report.seen(width) == IN_PLACE
     target = screenshots(tmp_path) / f"{name}-{scheme}-{width}.png"
     report.page.screenshot(path=target, full_page=True)
     assert target.stat().st_size > 10_000
