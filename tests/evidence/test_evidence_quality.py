@@ -6,16 +6,21 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given as drawn
+from hypothesis import settings
+from hypothesis import strategies as st
 
 from trimtab.errors import StudyError
 from trimtab.evidence.quality import (
     argmax_agreement,
+    blind,
     cosine,
     max_error,
     meets,
     mismatch,
     neighbour_agreement,
     refusal,
+    require_judge,
     scores,
     summary,
 )
@@ -55,6 +60,46 @@ def test_infinities_that_the_reference_gives_agree_and_count_for_nothing_else() 
     assert scores("argmax-agreement", [{"y": masked}], [{"y": masked}]).tolist() == [1.0]
 
 
+@pytest.mark.parametrize(
+    ("metric", "shapes", "why"),
+    [
+        ("argmax-agreement", [(1, 1)], "one class"),
+        ("argmax-agreement", [(1, 5, 1), (1, 9, 1)], "one class"),
+        ("argmax-agreement", [(1,)], "one class"),
+        ("cosine", [(1, 1)], "one value"),
+        ("neighbour-agreement", [(1,), (1,)], "one value"),
+        ("argmax-agreement", [(1, 1), (1, 2)], ""),  # cropped to one position in one request only
+        ("cosine", [(1, 4)], ""),
+        ("max-error", [(1, 1)], ""),
+        ("error-function", [(1, 1)], ""),
+        ("argmax-agreement", [], ""),
+    ],
+)
+def test_a_metric_that_is_blind_to_an_output_judges_nothing(
+    metric: str, shapes: list[tuple[int, ...]], why: str
+) -> None:
+    given = [{"classes": np.ones((1, 9)), "score": np.ones(shape)} for shape in shapes]
+    if not why:
+        require_judge(metric, given)
+        return
+    with pytest.raises(StudyError, match=f"{metric} cannot judge output .score. .*{why}") as caught:
+        require_judge(metric, given)
+    assert (caught.value.where, "max-error" in caught.value.fix) == ("quality.metric", True)
+
+
+@settings(deadline=None, max_examples=60)
+@drawn(
+    metric=st.sampled_from(["argmax-agreement", "cosine"]), shape=st.lists(st.integers(1, 4), min_size=1, max_size=3)
+)
+def test_what_a_metric_is_blind_to_agrees_whatever_is_answered_and_nothing_else_does(
+    metric: str, shape: list[int]
+) -> None:
+    """All ones, against an answer whose last value stands out."""
+    ref, other = np.ones(shape), np.full(shape, 1e-3)
+    other[(-1,) * len(shape)] = 2.0
+    assert (one(metric, {"y": other}, {"y": ref}) == 1.0) is bool(blind(metric, ref))
+
+
 def one(metric: str, test: dict[str, np.ndarray] | None, ref: dict[str, np.ndarray]) -> float:
     return float(scores(metric, [test], [ref])[0])
 
@@ -62,7 +107,8 @@ def one(metric: str, test: dict[str, np.ndarray] | None, ref: dict[str, np.ndarr
 def test_a_request_scores_its_worst_output() -> None:
     good, bad = {"y": np.array([1.0]), "z": np.array([2.0])}, {"y": np.array([1.0]), "z": np.array([2.5])}
     assert one("max-error", bad, good) == 0.5
-    assert one("cosine", {"y": np.array([1.0]), "z": np.array([-2.0])}, good) == -1.0
+    pair = {"y": np.array([1.0, 0.0]), "z": np.array([3.0, 4.0])}
+    assert one("cosine", {"y": pair["y"], "z": -pair["z"]}, pair) == -1.0
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,9 @@ data may come out longer where a request is padded), or one that is not finite w
 value there is, and :func:`mismatch` says why. Where the reference itself is infinite (masked logits) the same infinity
 agrees; ``cosine`` leaves such positions out.
 
+Two metrics say nothing of an output with one value: the largest of one class is always the same one, and the cosine of
+one number is its sign. Such an output is refused (:func:`require_judge`), for it would pass whatever a plan answers.
+
 Limits: agreement with a reference is not accuracy against labels; near ties (two classes almost equal) disagree in any
 precision, which the margin of the floor must allow. Nearest among a few samples is an easier question than nearest
 among millions.
@@ -103,6 +106,27 @@ def scores(metric: QualityMetric, given: Sequence[Outputs | None], reference: Se
         return _neighbours(given, reference)
     pairs = zip(given, reference, strict=True)
     return np.array([np.nan if ref is None else _score(metric, test, ref) for test, ref in pairs], dtype=np.float64)
+
+
+def require_judge(metric: QualityMetric, reference: Sequence[Outputs]) -> None:
+    """StudyError where the metric is blind to an output in every answer of the reference."""
+    for name in reference[0] if reference else ():
+        said = [blind(metric, outputs[name]) for outputs in reference]
+        if all(said):
+            raise StudyError(
+                f"{metric} cannot judge output {name!r} of shape {list(reference[0][name].shape)}: {said[0]}",
+                where="quality.metric",
+                fix="use max-error or a function of your own, or name another output in model.outputs",
+            )
+
+
+def blind(metric: QualityMetric, array: NDArray[Any]) -> str:
+    """Why every answer of this shape agrees with every other; an empty string: answers can differ."""
+    if metric == "argmax-agreement" and array.ndim and array.shape[-1] == 1:
+        return "its last axis holds one class, which is always the largest"
+    if metric in ("cosine", "neighbour-agreement") and array.size == 1:
+        return "it holds one value, and a cosine sees nothing of it but the sign"
+    return ""
 
 
 def refusal(metric: QualityMetric, value: float) -> str:

@@ -22,7 +22,7 @@ from trimtab.domain.noun import Dims, EntryId
 from trimtab.domain.plan import CompileSpec, Plan
 from trimtab.domain.study import Study
 from trimtab.errors import StudyError
-from trimtab.evidence.quality import refusal
+from trimtab.evidence.quality import refusal, require_judge
 from trimtab.loop.context import Context
 from trimtab.loop.trials.trial import Answering, Answers
 from trimtab.loop.watching import result_of
@@ -156,15 +156,16 @@ def infinities(ctx: Context, stage: str) -> Infinities:
     if not is_done(ctx.packet.folder, INFINITIES, inputs):
         quality, seed = ctx.study.quality, ctx.study.seeds.payload
         asked = sample_members(ctx.workload, quality.samples, seed, (bands(ctx),), quality.samples_each)
-        write_json(path, _infinities([one.outputs for one in of_reference(ctx, asked, stage)], quality.reference))
+        given = [one.outputs for one in of_reference(ctx, asked, stage) if one.outputs is not None]
+        require_judge(quality.metric, given)  # here, before anything is profiled
+        write_json(path, _infinities(given, quality.reference))
         mark_done(ctx.packet.folder, INFINITIES, inputs, [path])
     ctx.keep(path)
     columns = read_json(path, Series).columns
     return {str(name): str(sign) for name, sign in zip(columns["output"], columns["signs"], strict=True)} or None
 
 
-def _infinities(given: Sequence[Outputs | None], reference: str) -> Series:
-    known = [outputs for outputs in given if outputs is not None]
+def _infinities(known: Sequence[Outputs], reference: str) -> Series:
     names = list(dict.fromkeys(name for outputs in known for name in outputs))
     held = ["".join(sorted({sign for outputs in known for sign in signs(outputs[name])})) for name in names]
     return Series(

@@ -63,6 +63,7 @@ def _compare(ctx: Context, plan: Plan, stage: str) -> Series:
     quality = ctx.study.quality
     asked = answers.members(ctx, plan)
     reference = answers.of_reference(ctx, asked, stage)
+    measure.require_judge(quality.metric, [one.outputs for one in reference if one.outputs is not None])
     given = answers.of_plan(ctx, plan, asked, stage)
     values = _values(ctx, [one.outputs for one in given], [one.outputs for one in reference])
     unpadded, band = _unpadded(ctx, plan, given, stage), answers.bands(ctx)
