@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from parts import run_info, workload_of
 from trimtab.domain.events import BatchReport, Command, Dispatch, EntryReady, Event, Prepare, WorkerUp
 from trimtab.domain.plan import BatchPolicy, CompileSpec, Entry, Plan, ServePolicy
-from trimtab.domain.trace import RunInfo, Trace
-from trimtab.domain.workload import Provenance, Workload
+from trimtab.domain.trace import Trace
+from trimtab.domain.workload import Workload
 from trimtab.mapping.cost import CostModel
 from trimtab.mapping.route import Router
 from trimtab.serving.machine import Machine
@@ -61,19 +62,8 @@ def machine_of(plan: Plan, ready: bool = True) -> Checked:
 
 
 def load(times: Sequence[int], widths: Sequence[int] = (), streams: Sequence[int] = ()) -> Workload:
-    n = len(times)
-    return Workload(
-        id="w",
-        dim_names=("width",),
-        scheduled=np.array(times, dtype=np.int64),
-        dims=np.array(list(widths) or [50] * n, dtype=np.int64).reshape(n, 1),
-        stream=np.array(list(streams) or [0] * n, dtype=np.int32),
-        streams=tuple(f"s{i}" for i in range(8)),
-        payload=np.arange(n, dtype=np.int32),
-        payload_kind="random",
-        deadline=np.full(n, -1, dtype=np.int64),
-        provenance=Provenance(files=(), time_scale=1.0),
-    )
+    numbers = np.array(list(streams) or [0] * len(times), dtype=np.int32)
+    return workload_of(times, list(widths) or 50, stream=numbers, streams=tuple(f"s{i}" for i in range(8)))
 
 
 class Takes:
@@ -85,22 +75,6 @@ class Takes:
     def draw(self, batch: Dispatch) -> tuple[int, BatchReport]:
         wall = self.wall(batch)
         return wall, BatchReport(wall, 0)
-
-
-def info(workers: int) -> RunInfo:
-    return RunInfo(
-        id="run",
-        plan="p",
-        slice="all",
-        source="simulated",
-        workload_sha256="",
-        envelope_sha256="",
-        start_state="warm",
-        seed=1,
-        workers=workers,
-        cores=tuple(range(workers)),
-        driver_core=workers,
-    )
 
 
 def run(
@@ -121,7 +95,7 @@ def run(
         router,
         predictor,
         Takes(wall),
-        info(plan.serve.workers),
+        run_info(workers=plan.serve.workers),
         startup=startup,
         injected=injected,
         machine=Checked(plan, router, predictor, cores),

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from serving_kit import ANY, LARGE, NO_PROMISE, SMALL, Checked, Takes, info, load, machine_of, plan_of
-from test_serving_laws import Case, cases, digest
+from serving_cases import Case, cases, digest
+from serving_kit import ANY, LARGE, NO_PROMISE, SMALL, Checked, Takes, load, machine_of, plan_of
 
+from parts import run_info
 from trimtab.domain.events import (
     Arrived,
     BatchDone,
@@ -157,7 +158,8 @@ def controlled(case: Case, controller: Controller | None) -> Trace:
     router = Router(plan.compile)
     names = (*(e.id for e in plan.compile.entries), *(e.id for e in BUCKETS))
     return simulate(
-        case.workload, plan, router, NO_PROMISE, Takes(lambda b: draws[b.members[0] % len(draws)]), info(len(cores)),
+        case.workload, plan, router, NO_PROMISE, Takes(lambda b: draws[b.members[0] % len(draws)]),
+        run_info(workers=len(cores)),
         startup=Startup(process_ns=40, prepare_ns=dict.fromkeys(names, 15)), injected=case.injected,
         machine=Checked(plan, router, NO_PROMISE, cores), controller=controller,
     )  # fmt: skip
@@ -275,7 +277,7 @@ def test_an_entry_is_ready_after_its_compile_time_and_its_first_run_is_the_worke
     plan = plan_of(ANY)
     trace = simulate(
         load([0, 10, 20, 30]), plan, Router(plan.compile), NO_PROMISE, Takes(lambda b: 5 if b.first_seen else 2),
-        info(1), startup=Startup(prepare_ns={"small": 15}), controller=Once(),
+        run_info(workers=1), startup=Startup(prepare_ns={"small": 15}), controller=Once(),
     )  # fmt: skip
     assert [trace.entries[code] for code in trace.batches["entry"]] == ["any", "any", "small", "small"]
     assert (trace.batches["ended"] - trace.batches["started"]).tolist() == [5, 2, 5, 2]

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from serving_kit import ANY, LARGE, Checked, info, load, machine_of, plan_of
+from serving_kit import ANY, LARGE, Checked, load, machine_of, plan_of
 
+from parts import run_info
 from trimtab.domain.events import (
     Arrived,
     BatchDone,
@@ -33,7 +34,7 @@ WORKLOAD = load([0, 10, 20, 30, 40, 50], widths=[150, 160, 401, 170, 180, 190], 
 
 
 def recorder(sink: Sink | None = None) -> Recorder:
-    return Recorder(info(1), WORKLOAD, ("any",), (6,), sink)
+    return Recorder(run_info(workers=1), WORKLOAD, ("any",), (6,), sink)
 
 
 def play(note: Recorder, machine: Checked, *events: Event) -> None:
@@ -189,7 +190,9 @@ def test_the_sink_sees_every_row_once(flush_early: bool) -> None:
 def test_the_sink_is_fed_every_256_requests_and_every_second() -> None:
     workload = load([10_000_000 * i for i in range(700)] + [100_000_000_000])
     seen: list[tuple[str, int]] = []
-    note = Recorder(info(1), workload, ("any",), (0,), lambda table, fresh: seen.append((table, len(fresh))))
+    note = Recorder(
+        run_info(workers=1), workload, ("any",), (0,), lambda table, fresh: seen.append((table, len(fresh)))
+    )
     machine = machine_of(plan_of(ANY))
     for i in range(300):  # 100 a second
         t = 10_000_000 * i

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from serving_kit import ANY, SMALL, info, load, plan_of, run
+from serving_kit import ANY, SMALL, load, plan_of, run
 
+from parts import run_info
 from trimtab.domain.events import Dispatch, EntryFailed, Occupied, Released, WorkerDown
 from trimtab.domain.profile import CompileOptions, CompileProfile, Inspection, ShapeTiming
 from trimtab.domain.trace import Table
@@ -167,7 +168,7 @@ def test_the_seed_decides_the_run() -> None:
     workload = load([1000 * i for i in range(40)], widths=[100 + i for i in range(40)])
 
     def ends(seed: int) -> bytes:
-        trace = simulate(workload, plan, Router(plan.compile), costs, ProfileService(costs, seed), info(1))
+        trace = simulate(workload, plan, Router(plan.compile), costs, ProfileService(costs, seed), run_info(workers=1))
         return trace.requests["ended"].tobytes()
 
     assert ends(3) == ends(3)
@@ -178,7 +179,7 @@ def test_promises_come_from_the_profile_and_draws_from_its_ratios() -> None:
     plan = plan_of(ANY)
     costs = CostModel.from_profiles([line(1, 1, 1)], plan.compile.entries)
     workload = load([0, 10_000, 20_000], widths=[150, 150, 400])
-    trace = simulate(workload, plan, Router(plan.compile), costs, ProfileService(costs, 1), info(1))
+    trace = simulate(workload, plan, Router(plan.compile), costs, ProfileService(costs, 1), run_info(workers=1))
     assert rows(trace.batches, "promised", "expected", "ended") == [
         (1500, 2200, 2200),
         (1500, 1500, 11_500),

@@ -30,7 +30,7 @@ def asked(machine: Machine, event: EntryAsked) -> list[Command]:
     slot.beside.add(entry)
     machine.leaving.discard(entry)
     machine.asked[entry] = event.warm
-    return [PrepareBeside(machine.handled - 1, event.worker, event.entry, event.warm)]
+    return [PrepareBeside(machine.cause, event.worker, event.entry, event.warm)]
 
 
 def remapped(machine: Machine, event: Remapped) -> list[Command]:
@@ -66,7 +66,7 @@ def retire(machine: Machine) -> list[Command]:
         for worker, slot in enumerate(machine.slots):
             if entry in slot.holds:
                 slot.retire(entry)
-                out.append(Retire(machine.handled - 1, worker, entry))
+                out.append(Retire(machine.cause, worker, entry))
     return out
 
 

@@ -12,7 +12,10 @@
 - a worker takes traffic once every entry it was asked to prepare is ready or has failed, and only for entries it holds;
 - a batch is one worker's; a worker that goes down gives its batch up (members end with the error of the fall), and
   whatever that process may still say of it is counted as late and ignored;
-- a plan changes between two events, whole; what waits keeps its entry (:mod:`trimtab.serving.changes`).
+- a plan changes between two events, whole; what waits keeps its entry.
+
+Here are the requests: they arrive, wait, are sent and end. What becomes of workers is in :mod:`.workers`, what a
+controller changes in :mod:`.changes`.
 """
 
 from __future__ import annotations
@@ -35,10 +38,8 @@ from trimtab.domain.events import (
     Event,
     Finish,
     Occupied,
-    Prepare,
     Released,
     Remapped,
-    Replace,
     SetTimer,
     Stopped,
     TimerFired,
@@ -51,7 +52,7 @@ from trimtab.domain.ports import Predictor
 from trimtab.domain.route import ROUTE_KINDS
 from trimtab.errors import RunError, StudyError
 from trimtab.mapping.route import Router
-from trimtab.serving import changes
+from trimtab.serving import changes, workers
 from trimtab.serving.invariants import check
 from trimtab.serving.rules import Rules
 from trimtab.serving.state import Group, Running, Slot, Waiting
@@ -80,7 +81,7 @@ class Machine:
         self.late = 0
         self.now: Ns = 0
         self.stopped = False
-        self._sequence = -1
+        self.cause = -1  # the number of the event in hand
         self._batches = count()
         self._tokens = count()
         self._timers: dict[int, tuple[Group, Ns]] = {}
@@ -88,13 +89,13 @@ class Machine:
             Arrived: self._arrived,
             TimerFired: self._timer_fired,
             BatchDone: self._batch_done,
-            WorkerUp: self._worker_up,
-            WorkerDown: self._worker_down,
-            EntryReady: self._entry_ready,
-            EntryFailed: self._entry_failed,
-            Occupied: self._occupied,
-            Released: self._released,
             Stopped: self._stopped,
+            WorkerUp: partial(workers.came_up, self),
+            WorkerDown: partial(workers.went_down, self),
+            EntryReady: partial(workers.ready, self),
+            EntryFailed: partial(workers.failed, self),
+            Occupied: partial(workers.occupied, self),
+            Released: partial(workers.released, self),
             EntryAsked: partial(changes.asked, self),
             Remapped: partial(changes.remapped, self),
             EntryDropped: partial(changes.dropped, self),
@@ -108,11 +109,11 @@ class Machine:
     @property
     def handled(self) -> int:
         """Events taken so far."""
-        return self._sequence + 1
+        return self.cause + 1
 
     def handle(self, event: Event) -> list[Command]:
         """Take one event; what to do about it, in order. Each command's ``cause`` is the event's number, from 0."""
-        self._sequence += 1
+        self.cause += 1
         self.now = event.t
         out = self._handlers[type(event)](event)
         if self.free and self.pending:
@@ -125,6 +126,18 @@ class Machine:
         """Raise RunError if any invariant does not hold."""
         check(self)
 
+    def finish(self, request: int, error: ErrorKind) -> Finish:
+        """End a request that has not ended."""
+        self.open.remove(request)
+        return Finish(self.cause, request, error)
+
+    def settle(self, worker: int) -> None:
+        """A worker changed: note whether it is free, and keep the order in which they became so."""
+        if self.slots[worker].free:
+            self.free.setdefault(worker, self.now)
+        else:
+            self.free.pop(worker, None)
+
     # --- requests -----------------------------------------------------------------------------------------------
 
     def _arrived(self, event: Arrived) -> list[Command]:
@@ -134,26 +147,22 @@ class Machine:
         self.open.add(request)
         route = self.rules.router.route(event.dims)
         if self.stopped:
-            return [self._finish(request, "unfinished")]
+            return [self.finish(request, "unfinished")]
         if route.entry is None or len(self.open) > self.rules.admit:
-            return [self._finish(request, "rejected")]
+            return [self.finish(request, "rejected")]
         key = (self.rules.eligible(event.stream, route.entry), route.entry)
         group = self.groups.get(key) or self._new_group(key)
         if group.hopeless:
-            return [self._finish(request, "entry-failed")]
+            return [self.finish(request, "entry-failed")]
         group.add(Waiting(self.rules.order(event, route, self.rules.predictor), request, event.t, event.dims, route))
         self.pending[key] = group
         return []
 
     def _new_group(self, key: GroupKey) -> Group:
-        workers, entry = key
-        group = self.groups[key] = Group(entry, workers, self.rules.policies[entry])
-        group.hopeless = self._is_hopeless(group)
+        eligible, entry = key
+        group = self.groups[key] = Group(entry, eligible, self.rules.policies[entry])
+        group.hopeless = workers.hopeless(self, group)
         return group
-
-    def _finish(self, request: int, error: ErrorKind) -> Finish:
-        self.open.remove(request)
-        return Finish(self._sequence, request, error)
 
     def _timer_fired(self, event: TimerFired) -> list[Command]:
         timer = self._timers.pop(event.token, None)
@@ -164,7 +173,7 @@ class Machine:
 
     def _stopped(self, event: Stopped) -> list[Command]:
         self.stopped = True
-        out: list[Command] = [self._finish(request, "unfinished") for request in sorted(self.open)]
+        out: list[Command] = [self.finish(request, "unfinished") for request in sorted(self.open)]
         self.pending.clear()
         for group in self.groups.values():
             group.take(len(group.queue))
@@ -172,88 +181,15 @@ class Machine:
             slot.running = None
         return out
 
-    # --- workers ------------------------------------------------------------------------------------------------
-
-    def _worker_up(self, event: WorkerUp) -> list[Command]:
-        slot = self.slots[event.worker]
-        if slot.up:
-            raise RunError(
-                f"worker {event.worker} came up twice", where="driver", fix="report its fall before its replacement"
-            )
-        slot.reset()
-        slot.up = True
-        out: list[Command] = []
-        if self.stopped:
-            return out
-        for entry, warm in self.rules.warm.items():
-            if entry not in slot.failed:
-                slot.preparing.add(entry)
-                out.append(Prepare(self._sequence, event.worker, entry, warm))
-        self._settle(event.worker)
-        return out
-
-    def _worker_down(self, event: WorkerDown) -> list[Command]:
-        slot = self.slots[event.worker]
-        out: list[Command] = []
-        if slot.running is not None:
-            out += [self._finish(request, event.error) for request in slot.running.members]
-        slot.reset()
-        self._settle(event.worker)
-        if not self.stopped:
-            out.append(Replace(self._sequence, event.worker))
-        return out
-
-    def _entry_ready(self, event: EntryReady) -> list[Command]:
-        slot = self.slots[event.worker]
-        if not slot.up or event.entry in slot.failed:
-            return self._too_late()
-        slot.ready(event.entry, event.warmed)
-        self._settle(event.worker)
-        return []
-
-    def _entry_failed(self, event: EntryFailed) -> list[Command]:
-        self.slots[event.worker].fail(event.entry)
-        out: list[Command] = []
-        for key, group in self.groups.items():
-            if group.entry == event.entry and self._is_hopeless(group):
-                group.hopeless = True
-                out += [self._finish(item.request, "entry-failed") for item in group.take(len(group.queue))]
-                self.pending.pop(key, None)
-        self._settle(event.worker)
-        return out
-
-    def _is_hopeless(self, group: Group) -> bool:
-        return all(group.entry in self.slots[worker].failed for worker in group.workers)
-
-    def _occupied(self, event: Occupied) -> list[Command]:
-        self.slots[event.worker].labels.add(event.label)
-        self._settle(event.worker)
-        return []
-
-    def _released(self, event: Released) -> list[Command]:
-        self.slots[event.worker].labels.discard(event.label)
-        self._settle(event.worker)
-        return []
-
     def _batch_done(self, event: BatchDone) -> list[Command]:
         slot = self.slots[event.worker]
         running = slot.running
         if running is None or running.batch != event.batch:
-            return self._too_late()
+            self.late += 1
+            return []
         slot.end(event.error == "none")
-        self._settle(event.worker)
-        return [self._finish(request, event.error) for request in running.members]
-
-    def _too_late(self) -> list[Command]:
-        self.late += 1
-        return []
-
-    def _settle(self, worker: int) -> None:
-        """A worker changed: note whether it is free, and keep the order in which they became so."""
-        if self.slots[worker].free:
-            self.free.setdefault(worker, self.now)
-        else:
-            self.free.pop(worker, None)
+        self.settle(event.worker)
+        return [self.finish(request, event.error) for request in running.members]
 
     # --- dispatch -----------------------------------------------------------------------------------------------
 
@@ -288,7 +224,7 @@ class Machine:
         group.timers.add(at)
         token = next(self._tokens)
         self._timers[token] = (group, at)
-        out.append(SetTimer(self._sequence, at, token))
+        out.append(SetTimer(self.cause, at, token))
 
     def _dispatch(self, group: Group, worker: int, ready: Ns, size: int) -> Dispatch:
         rules, slot = self.rules, self.slots[worker]
@@ -303,7 +239,7 @@ class Machine:
         first_seen, changed = slot.start(Running(batch, members, (group.entry, executed)))
         idle = self.now - self.free.pop(worker)
         return Dispatch(
-            self._sequence,
+            self.cause,
             batch,
             worker,
             group.entry,
