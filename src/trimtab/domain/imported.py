@@ -96,6 +96,15 @@ class Imported(msgspec.Struct, frozen=True, kw_only=True):
     paced: bool = True
 
 
+def unknown(schema: Mapping[str, str], length: int) -> dict[str, NDArray[Any]]:
+    """The columns of ``schema`` where nothing is recorded: one value (as in :func:`empty`), seen ``length`` times.
+
+    They take no memory and are read-only.
+    """
+    one = empty(schema, 1).columns
+    return {name: np.broadcast_to(column, (length,)) for name, column in one.items()}
+
+
 def imported_trace(
     read: ReadReport,
     requests: Mapping[str, NDArray[Any]],
@@ -109,7 +118,7 @@ def imported_trace(
     Without a column ``stream`` all are of the first of ``streams``. ``workers`` 0 = not known.
     """
     count = len(requests["id"])
-    columns = empty(REQUEST_COLUMNS, count).columns | {"stream": np.zeros(count, dtype=np.int32)} | dict(requests)
+    columns = unknown(REQUEST_COLUMNS, count) | {"stream": np.zeros(count, dtype=np.int32)} | dict(requests)
     info = RunInfo(
         id=read.file, plan="imported", slice="all", source="imported", workload_sha256=read.sha256,
         envelope_sha256="", start_state="unknown", seed=0, workers=workers, cores=(), driver_core=NEVER,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -46,10 +45,19 @@ class Cells:
         self.bad_first: tuple[str, int, Text, str] | None = None
 
     def add(self, unit: str, places: Sequence[int], values: Sequence[Text]) -> None:
-        out = None if self._many is None else self._many(values)
-        if out is None:
-            out = self._repeated(values)
-        self._parts.append(self._one_by_one(unit, places, values) if out is None else out)
+        """The values of some rows. What is plain is parsed all at once, and only the others one by one."""
+        if self._many is None:
+            self._parts.append(self._careful(unit, places, values))
+            return
+        out, odd = self._many(values)
+        if odd.size:
+            rows = odd.tolist()
+            out[odd] = self._careful(unit, [places[k] for k in rows], [values[k] for k in rows])
+        self._parts.append(out)
+
+    def _careful(self, unit: str, places: Sequence[int], values: Sequence[Text]) -> NDArray[Any]:
+        out = self._repeated(values)
+        return self._one_by_one(unit, places, values) if out is None else out
 
     def _repeated(self, values: Sequence[Text]) -> NDArray[Any] | None:
         """Values that are few, each parsed once; None where they are many, or one of them is none."""
@@ -77,7 +85,9 @@ class Cells:
         return out
 
     def values(self) -> NDArray[Any]:
-        return np.concatenate(self._parts) if self._parts else np.empty(0, dtype=self._dtype)
+        """All values so far; they are handed over, so that a large column is held once."""
+        parts, self._parts = self._parts, []
+        return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, dtype=self._dtype), *parts])
 
 
 def _missing(text: Text) -> bool:
@@ -87,7 +97,7 @@ def _missing(text: Text) -> bool:
 def time_cells(place: Place, unit: str) -> Cells:
     """int64 ns of an absolute time or a duration; NEVER = missing."""
     if unit == "iso":
-        return Cells(place, iso_ns, "int64", NEVER)
+        return Cells(place, iso_ns, "int64", NEVER, _plain.isos)
     return Cells(place, scaled(unit), "int64", NEVER, _plain.times(unit))
 
 
@@ -150,9 +160,7 @@ def stream_cells(place: Place) -> Codes:
     return Codes(place, MOST_STREAMS)
 
 
-def commonest(cells: Codes) -> str:
-    """The name that most rows have; "" without any."""
-    counts = Counter(cells.values().tolist())
-    counts.pop(NEVER, None)
-    names = list(cells.names)
-    return names[counts.most_common(1)[0][0]] if counts else ""
+def commonest(codes: NDArray[np.int64], names: Iterable[str]) -> str:
+    """The name that most rows have, of several the one that appeared first; "" without any."""
+    counts = np.bincount(codes[codes != NEVER])
+    return list(names)[int(counts.argmax())] if counts.size else ""

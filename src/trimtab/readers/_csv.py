@@ -1,7 +1,7 @@
 """CSV: UTF-8, a header line, and the delimiter (comma, semicolon, tab or bar) that the header holds most of.
 
 Most tables are written by machines: no quotes, one number of fields in every line. Such a file is cut into columns
-block by block; from the first block on that is any different, the rest is read row by row.
+block by block, where it lies; from the first block on that is any different, the rest is read row by row.
 """
 
 from __future__ import annotations
@@ -16,11 +16,10 @@ import numpy as np
 
 from trimtab.errors import DataError
 from trimtab.readers._file import byte_lines, line_blocks, open_bytes
-from trimtab.readers._rows import Accept, Gather, Text, Want, require_columns
+from trimtab.readers._packed import Cut, Ints
+from trimtab.readers._rows import Accept, Gather, Want, require_columns
 
 _DELIMITERS = (",", ";", "\t", "|")
-_BLANKS = " \t\v\f\x1c\x1d\x1e\x1f"
-"""What is stripped from values, of ASCII, besides the ends of lines."""
 
 
 class _Shape(NamedTuple):
@@ -68,32 +67,36 @@ def _blocks(path: Path, file: BinaryIO, shape: _Shape, gather: Gather) -> tuple[
     return lines, []
 
 
-def _columns(data: bytes, shape: _Shape) -> list[list[Text]] | None:
+def _columns(data: bytes, shape: _Shape) -> list[Cut] | None:
     """The wanted columns of a block of lines; None where one of them is quoted, blank, or of other fields."""
     if b'"' in data or not data.isascii():
         return None
-    text = data.decode("ascii").replace("\r\n", "\n").removesuffix("\n")
-    if "\r" in text or any(blank in text for blank in _BLANKS if blank != shape.delimiter):
+    if b"\r" in data:
+        data = data.replace(b"\r\n", b"\n")
+    if not data.endswith(b"\n"):
+        data += b"\n"
+    cuts = None if b"\r" in data else _cuts(data, shape)
+    if cuts is None:
         return None
-    if not _even(text.encode("ascii") + b"\n", shape):
-        return None
-    line = text.replace("\n", shape.delimiter)
-    values: list[Text] = list(line.split(shape.delimiter))
-    if shape.delimiter * 2 in line or line.startswith(shape.delimiter) or line.endswith(shape.delimiter):
-        values = [value or None for value in values]
-    return [values[k :: shape.fields] for k in shape.positions]
+    before = np.concatenate((np.full(1, -1), cuts[:-1, -1]))
+    begins = [before if k == 0 else cuts[:, k - 1] for k in shape.positions]
+    return [_cut(data, begin + 1, cuts[:, k]) for begin, k in zip(begins, shape.positions, strict=True)]
 
 
-def _even(data: bytes, shape: _Shape) -> bool:
-    """Whether every line has its number of fields, and none is blank."""
+def _cut(data: bytes, begin: Ints, end: Ints) -> Cut:
+    return Cut(data, begin, end, begin == end)
+
+
+def _cuts(data: bytes, shape: _Shape) -> Ints | None:
+    """int64[lines, fields]: where each field ends; None where a line is blank or has another number of fields."""
     signs = np.frombuffer(data, dtype=np.uint8)
     ends = signs == ord("\n")
-    cuts = ends | (signs == ord(shape.delimiter))
-    kinds = ends[np.flatnonzero(cuts)]
-    if kinds.size % shape.fields or (shape.fields == 1 and (data.startswith(b"\n") or b"\n\n" in data)):
-        return False
-    by_line = kinds.reshape(-1, shape.fields)
-    return bool(by_line[:, -1].all()) and not by_line[:, :-1].any()
+    cuts = np.flatnonzero(ends | (signs == ord(shape.delimiter)))
+    if cuts.size % shape.fields or (shape.fields == 1 and (data.startswith(b"\n") or b"\n\n" in data)):
+        return None
+    by_line = ends[cuts].reshape(-1, shape.fields)
+    even = bool(by_line[:, -1].all()) and not by_line[:, :-1].any()
+    return cuts.reshape(-1, shape.fields) if even else None
 
 
 def _rows(path: Path, lines: Iterator[str], delimiter: str, before: int) -> Iterator[tuple[int, list[str]]]:

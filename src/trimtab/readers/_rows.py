@@ -6,7 +6,7 @@ turns it into one. A missing value is None.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,7 +39,7 @@ class Chunk(NamedTuple):
 
     unit: str
     places: Sequence[int]
-    columns: dict[str, list[Text]]
+    columns: Mapping[str, Sequence[Text]]
 
 
 Accept = Callable[[Chunk], None]
@@ -66,7 +66,7 @@ class Gather:
         if len(self._places) == CHUNK:
             self.flush()
 
-    def add_all(self, places: Sequence[int], columns: Sequence[list[Text]]) -> None:
+    def add_all(self, places: Sequence[int], columns: Sequence[Sequence[Text]]) -> None:
         """Rows that are all wanted, as columns in the order of ``want.keys``."""
         self.flush()
         self.rows += len(places)

@@ -24,7 +24,8 @@ _ISO = re.compile(
 )
 _POWER = {"s": 9, "ms": 6, "us": 3, "ns": 0}
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-_LATEST = 1 << 62
+LATEST = 1 << 62
+"""ns."""
 LARGEST_SIZE = 1 << 31
 MOST_STREAMS = 4096
 
@@ -162,7 +163,7 @@ def iso_ns(text: str) -> int:
 def _bounded(ns: int) -> int:
     if ns < 0:
         raise ValueError("the time is negative")
-    if ns >= _LATEST:
+    if ns >= LATEST:
         raise ValueError("the time is too large to be one in this unit")
     return ns
 

@@ -15,14 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trimtab.domain.imported import DURATIONS, NUMBERS, STAGE_COLUMNS, TEXTS, Imported, ReadReport, imported_trace
+from trimtab.domain.imported import NUMBERS, STAGE_COLUMNS, TEXTS, Imported, ReadReport, imported_trace, unknown
 from trimtab.domain.noun import NEVER
-from trimtab.domain.trace import (
-    REQUEST_COLUMNS,
-    Table,
-    Trace,
-    empty,
-)
+from trimtab.domain.trace import REQUEST_COLUMNS, Table, Trace
 from trimtab.errors import DataError
 from trimtab.readers._cells import (
     Cells,
@@ -69,22 +64,24 @@ def read_requests(path: Path, mapped: Mapping[str, str], *, strict: bool = False
     values = {name: column.values() for name, column in cells.items()}
     notes = [f"`{header}` is not read; `{role}` would be" for header, role in meant.items()]
     _count_from_issue(values, notes)
+    words = {name: column for name, column in cells.items() if name in TEXTS and isinstance(column, Codes)}
+    texts = {name: commonest(values[name], column.names) for name, column in words.items()}
     keep, dropped = _usable(path, values, rows, unit, places, strict)
     order = _in_order(values["start"], keep, notes)
     if order is not None:
-        values = {name: column[order] for name, column in values.items()}
+        for name in values:
+            values[name] = values[name][order]
     report = ReadReport(
         file=path.name,
         sha256=file_digest(path),
         rows=rows,
-        used=len(keep),
+        used=len(values["start"]),
         columns={name: role.header for name, role in roles.items()},
         ignored=tuple(ignored),
         dropped=dropped,
         unreadable={name: c.bad for name, c in cells.items() if c.bad and name not in ("start", "latency", "end")},
         notes=tuple(notes),
     )
-    texts = {name: commonest(cells[name]) for name in TEXTS if isinstance(cells.get(name), Codes)}  # type: ignore[arg-type]
     first = int(values["start"][0])
     trace, origin = _trace(report, values, cells), first if first > SINCE_1970 else None
     return Imported(trace=trace, stages=_stages(values), texts=texts, origin=origin), report
@@ -151,19 +148,20 @@ def _count_from_issue(values: _Columns, notes: list[str]) -> None:
                  "and that delay was added")  # fmt: skip
 
 
-def _in_order(start: NDArray[np.int64], keep: NDArray[np.int64], notes: list[str]) -> NDArray[np.int64] | None:
+def _in_order(start: NDArray[np.int64], keep: NDArray[np.bool_], notes: list[str]) -> NDArray[np.int64] | None:
     """The rows that are kept, by their start; None where that is all rows as they are."""
-    kept = start[keep]
+    whole = bool(keep.all())
+    kept = start if whole else start[keep]
     if np.any(kept[1:] < kept[:-1]):
         notes.append("the rows were not in order of their start; they were sorted")
-        return keep[np.argsort(kept, kind="stable")]
-    return None if keep.size == start.size else keep
+        return np.flatnonzero(keep)[np.argsort(kept, kind="stable")]
+    return None if whole else np.flatnonzero(keep)
 
 
 def _usable(
     path: Path, values: _Columns, rows: int, unit: str, places: Sequence[Sequence[int]], strict: bool
-) -> tuple[NDArray[np.int64], dict[str, int]]:
-    """Positions of the rows that can be used, and how many were left out for which reason."""
+) -> tuple[NDArray[np.bool_], dict[str, int]]:
+    """Which rows can be used, and how many were left out for which reason."""
     if "latency" not in values:
         known = (values["start"] != NEVER) & (values["end"] != NEVER)
         values["latency"] = np.where(known, values["end"] - values["start"], NEVER)
@@ -187,24 +185,22 @@ def _usable(
     if not keep.any():
         why = "; ".join(f"{reason}: {count} rows" for reason, count in dropped.items()) or "it has no rows"
         raise DataError(f"{path.name} has no usable row: {why}", where=str(path), fix="check its columns and units")
-    return np.flatnonzero(keep), dropped
+    return keep, dropped
 
 
 def _trace(report: ReadReport, values: _Columns, cells: Mapping[str, Cells]) -> Trace:
-    n = report.used
-    req = empty(REQUEST_COLUMNS, n).columns
-    start = values["start"]
-    req["id"] = np.arange(n, dtype=np.int64)
-    req["scheduled"] = start - start[0]
-    req["stream"], streams = _streams(values, cells)
-    req["error"] = np.maximum(values["ok"], 0).astype(np.int8) if "ok" in values else np.zeros(n, np.int8)
-    well = (req["error"] == 0) & (values["latency"] != NEVER)
-    req["done"] = np.where(well, req["scheduled"] + values["latency"], NEVER)
+    n, start = report.used, values["start"]
+    due = start - start[0]
+    stream, streams = _streams(values, cells)
+    error = np.maximum(values["ok"], 0).astype(np.int8) if "ok" in values else np.zeros(n, np.int8)
+    well = (error == 0) & (values["latency"] != NEVER)
+    req = {"id": np.arange(n, dtype=np.int64), "scheduled": due, "stream": stream, "error": error}
+    req["done"] = np.where(well, due + values["latency"], NEVER)
     if "issued" in values:
         req["enqueued"] = np.where(values["issued"] == NEVER, NEVER, values["issued"] - start[0])
     for name in ("batch", "route"):
         if name in values:
-            req[name] = values[name].astype(req[name].dtype)
+            req[name] = values[name].astype(REQUEST_COLUMNS[name], copy=False)
     dims = {name.removeprefix(SHAPE): values[name] for name in values if name.startswith(SHAPE)}
     return imported_trace(report, req, dims, streams=streams, workers=_workers(values))
 
@@ -225,11 +221,9 @@ def _workers(values: _Columns) -> int:
 
 
 def _stages(values: _Columns) -> Table:
-    n = len(values["start"])
-    out = empty(STAGE_COLUMNS, n).columns
-    for name in (*DURATIONS, "worker", "size"):
-        if name in values:
-            out[name] = values[name].astype(out[name].dtype)
+    known = {
+        name: values[name].astype(STAGE_COLUMNS[name], copy=False) for name in STAGE_COLUMNS if name in values
+    }  # fmt: skip
     executed = {f"exec.{name.removeprefix(EXECUTED)}": v for name, v in values.items() if name.startswith(EXECUTED)}
     numbers = {name: values[name] for name in NUMBERS if name in values}
-    return Table(out | executed | numbers)
+    return Table(unknown(STAGE_COLUMNS, len(values["start"])) | known | executed | numbers)
