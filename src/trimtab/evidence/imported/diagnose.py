@@ -27,6 +27,7 @@ from trimtab.evidence.classify.classes import Case, Shift, Suspect, classify, wh
 from trimtab.evidence.classify.diagnose import told
 from trimtab.evidence.classify.symptoms import Facts, defects, suspects
 from trimtab.evidence.figures import NS_MS, Desk, percent
+from trimtab.evidence.imported import _range as beyond
 from trimtab.evidence.imported._baseline import Side, alike
 from trimtab.evidence.imported._facts import PADDED, gather
 from trimtab.evidence.imported._gates import gates
@@ -94,6 +95,7 @@ def diagnose(
     )
     refused = any(gate.decides and not gate.passed for gate in checked)
     diagnosis = _with_missing(classify(case), () if refused else _missing(found, facts, case))
+    diagnosis = _with_range(table, found, diagnosis)
     notes = _notes(given, found, baseline, standard, sla)
     return Reading(diagnosis, _tail(table, found, diagnosis), notes, partial(charts, table, found, effect, baseline))
 
@@ -232,6 +234,20 @@ def _with_missing(found: Diagnosis, more: tuple[str, ...]) -> Diagnosis:
     missing = tuple(dict.fromkeys((*more, *found.missing) if first else (*found.missing, *more)))
     following = more[0] if first and more else found.next_measurement or (missing[0] if missing else "")
     return msgspec.structs.replace(found, missing=missing, next_measurement=following)
+
+
+def _with_range(table: Imported, found: Removals, diagnosis: Diagnosis) -> Diagnosis:
+    """Beside cold shapes stands whether they cost as new shapes do, or as sizes beyond all before them."""
+    if all(one.id != "cold-shape" for one in diagnosis.classes):
+        return diagnosis
+    seen = beyond.sentence(table, found.given, found.found.cold)
+    if not seen:
+        return diagnosis
+    classes = tuple(
+        msgspec.structs.replace(one, evidence=(*one.evidence, seen)) if one.id == "cold-shape" else one
+        for one in diagnosis.classes
+    )
+    return msgspec.structs.replace(diagnosis, classes=classes)
 
 
 def _tail(table: Imported, found: Removals, diagnosis: Diagnosis) -> Findings:
