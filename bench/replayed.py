@@ -154,7 +154,7 @@ def product(grid: Grid, seed: int, replayed: Callable[[Point], Replayed]) -> Fou
         return grid.rig.simulate(plan, load, costs, 1000 * seed + replica)
 
     rows = simulate_all(moves, simulate, grid.sla)
-    competing = [moves[0], *shortlist(rows, grid.sla, CONFIRMED)]
+    competing = [moves[0], *shortlist(rows, grid.sla, CONFIRMED, floor=0.0)]
     confirmed = {move.plan.id: replayed(places[move.plan.id]) for move in competing}
     latencies: dict[str, Sequence[Floats]] = {name: [one.trace.latency] for name, one in confirmed.items()}
     choice = choose(competing, lambda move: latencies[move.plan.id], grid.sla, seed)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from adaptation_cases import adaptation
 from evidence_cases import MS, SLA, Ran, trace
-from test_evidence_adaptation import adaptation
 
 from trimtab.domain.figure import Figure
 from trimtab.domain.trace import MARK_COLUMNS, MARK_KINDS, Table, Trace, empty
@@ -87,6 +87,21 @@ def test_what_a_compile_does_to_the_batches_beside_it_is_measured() -> None:
     assert (figures["measured_compiling"].value, figures["measured_compiling"].samples) == (400.0, 1)
     assert figures["measured_beside"].samples == 20
     assert "1 compile beside serving; the 20 warm batches beside took 100.0 % longer than others." in text
+
+
+def test_an_entry_that_misses_its_promise_anyway_is_not_slowed_by_the_compile_that_it_causes() -> None:
+    """Before: half of the batches on an entry that takes twice its promise; during a compile: nothing but those."""
+    batches = [
+        Ran((150,), wall=4.0 if entry == "dyn" else 2.0, promised=2.0, entry=entry, arrived=20.0 * i)
+        for i, entry in enumerate(["dyn", "to-200"] * 50 + ["dyn"] * 20)
+    ]
+    slow = beside([trace(batches, marks=prepared((2000, 2400)))])
+    assert (slow.batches, slow.slower) == (20, 0.0)
+
+
+def test_an_entry_that_ran_beside_compiles_only_is_compared_with_nothing() -> None:
+    batches = [Ran((150,), wall=2.0, promised=2.0, arrived=20.0 * i) for i in range(20)]
+    assert beside([trace(batches, marks=prepared((0, 400)))]) == (0, None)
 
 
 def test_without_a_compile_nothing_is_said_of_batches_beside_it() -> None:

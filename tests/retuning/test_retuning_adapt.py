@@ -33,9 +33,10 @@ from trimtab.domain.trace import MARK_KINDS, RunInfo, Trace
 from trimtab.domain.workload import Provenance, Workload
 from trimtab.mapping.route import Router
 from trimtab.retuning import _table as table
+from trimtab.retuning._drift import ALARM_EVERY, WORTH
 from trimtab.retuning._live import Prices
 from trimtab.retuning._proof import Detector, Proof
-from trimtab.retuning.adapt import ALARM_EVERY, HOUR, WORTH, Adapter, Known
+from trimtab.retuning.adapt import HOUR, Adapter, Known
 from trimtab.retuning.adaptation import possible
 from trimtab.serving.machine import Machine
 from trimtab.serving.simulate import Startup, simulate
@@ -177,22 +178,27 @@ def test_a_test_proves_a_mean_above_its_bound_and_not_one_below() -> None:
     assert (above.proved, below.proved) == (True, False)
 
 
+def alarmed(detector: Detector, x: float, every: float) -> bool:
+    detector.add(x)
+    return detector.reached(every)
+
+
 def test_false_alarms_are_as_rare_as_stated() -> None:
     """At the edge of what is not worth it, a detector of one alarm in 500 runs 500 numbers or longer in the mean."""
     rng = np.random.default_rng(5)
     lengths = []
     for _ in range(200):
-        detector = Detector(WORTH, 500)
+        detector = Detector(WORTH)
         numbers = rng.choice([-1.0, 1.0], 3000, p=[0.475, 0.525]).tolist()
-        lengths.append(next((at for at, x in enumerate(numbers, 1) if detector.add(x)), 3000))
+        lengths.append(next((at for at, x in enumerate(numbers, 1) if alarmed(detector, x, 500)), 3000))
     assert np.mean(lengths) >= 500
 
 
 def test_a_change_that_comes_late_is_found_as_fast_as_an_early_one() -> None:
     def delay(quiet: int) -> int:
-        detector = Detector(WORTH, ALARM_EVERY)
-        assert not any(detector.add(0.0) for _ in range(quiet))
-        return next(at for at in range(1, 1000) if detector.add(0.5))
+        detector = Detector(WORTH)
+        assert not any(alarmed(detector, 0.0, ALARM_EVERY) for _ in range(quiet))
+        return next(at for at in range(1, 1000) if alarmed(detector, 0.5, ALARM_EVERY))
 
     assert delay(0) == delay(5000) < 60
 

@@ -79,17 +79,18 @@ def adapted(widths: Sequence[int] = DRIFT, **changes: float) -> Adaptation:
     return found
 
 
-def test_the_adapted_run_prepares_beside_and_its_first_runs_are_the_workers() -> None:
+def test_the_adapted_run_compiles_and_warms_beside_its_workers() -> None:
     found = adapted()
     assert found.edges.tolist() == [0, 200, 400, 600]
     assert found.shifts[0].compiled == 0  # nothing is known before the first window is full
     compiled = sum(shift.compiled for shift in found.shifts)
     assert compiled >= 1
-    assert sum(shift.compiling for shift in found.shifts) == compiled * 40 * MS
+    assert sum(shift.compiling for shift in found.shifts) > compiled * 40 * MS  # and one run of each
     first = found.adapted.batches["first_seen"]
     padded = found.adapted.batches["route"] < 2
-    assert sum(shift.stall for shift in found.shifts) > 0
-    assert (first & padded).sum() <= compiled
+    assert padded.any()
+    assert not (first & padded).any()
+    assert sum(shift.stall for shift in found.shifts) == 0
     assert found.shifts[-1].ends != ()
 
 
@@ -105,7 +106,8 @@ def test_a_compile_beside_keeps_no_worker_from_serving() -> None:
     assert waited.max() < 60
     marks = found.adapted.marks
     prepared = marks["kind"] == MARK_KINDS.index("prepare")
-    assert ((marks["end"] - marks["t"])[prepared] == 5000 * MS).all()
+    took = (marks["end"] - marks["t"])[prepared]
+    assert ((took > 5000 * MS) & (took < 5060 * MS)).all()  # compiled, and run once
 
 
 def test_the_clairvoyant_takes_the_best_of_each_window_and_never_waits_for_a_compile() -> None:

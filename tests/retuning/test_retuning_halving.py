@@ -139,7 +139,7 @@ def test_many_moves_are_halved_and_every_one_of_them_stays_a_row() -> None:
     reasons = {row.move.plan.id: why_not(row, P95) for row in rows}
     assert reasons["refit-5"] == "among the worse half on the first 0.125 of the tune slice"
     assert reasons["refit-0"] == "nothing is known of it"
-    assert all(not row.dropped for row in rows if row.move in shortlist(rows, P95, 9))
+    assert all(not row.dropped for row in rows if row.move in shortlist(rows, P95, 9, 0.0))
 
 
 def test_few_moves_are_all_simulated_in_full() -> None:

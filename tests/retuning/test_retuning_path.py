@@ -155,7 +155,7 @@ def test_warming_gains_less_than_refitting() -> None:
 def test_the_chosen_move_is_shipped_from_held_out_replays() -> None:
     options, rows = searched()
     tune, held_out = traffic().take(part("tune")), traffic().take(part("held-out"))
-    short = search.shortlist(rows, SLA, 2)
+    short = search.shortlist(rows, SLA, 2, 0.0)
 
     def replays(move: Move) -> list[np.ndarray]:
         return [run(move.plan, tune, 10 + r).latency for r in range(3)]

@@ -87,7 +87,7 @@ def test_the_spread_is_over_paired_replicas() -> None:
 def test_a_baseline_that_fails_is_said_in_each_row() -> None:
     rows = simulate_all([NONE, WARM], Played({"warm": 1}), P95)
     assert {r.failed for r in rows} == {"the baseline could not be simulated: nothing is known of today"}
-    assert shortlist(rows, P95, 3) == ()
+    assert shortlist(rows, P95, 3, 0.0) == ()
 
 
 @pytest.mark.parametrize(
@@ -119,13 +119,29 @@ def test_the_short_list_is_the_leader_its_smallest_equal_and_the_best_of_other_k
     """refit-8 leads by less than its own spread over replicas, so refit-4 is confirmed beside it."""
     latency = {"today": 100.0, "warm": 90, "refit-8": 40, "refit-4": 40.1, "batch": 95}
     rows = simulate_all([NONE, WARM, BATCH, REFIT, REFIT8], Played(latency, {"refit-8": 0.01}), P95)
-    assert [m.plan.id for m in shortlist(rows, P95, 9)] == ["refit-8", "refit-4", "warm", "batch"]
-    assert len(shortlist(rows, P95, 2)) == 2
-    assert shortlist(rows, P95, 0) == ()
+    assert [m.plan.id for m in shortlist(rows, P95, 9, 0.0)] == ["refit-8", "refit-4", "warm", "batch"]
+    assert len(shortlist(rows, P95, 2, 0.0)) == 2
+    assert shortlist(rows, P95, 0, 0.0) == ()
+
+
+@pytest.mark.parametrize(
+    ("floor", "confirmed"),
+    [
+        (0.0, ["refit-8", "warm"]),
+        (0.1, ["refit-8", "warm"]),
+        (0.15, ["refit-8", "refit-4"]),
+        (1.0, ["refit-8", "warm"]),
+    ],
+)
+def test_the_smallest_move_within_what_replays_differ_by_is_confirmed(floor: float, confirmed: list[str]) -> None:
+    """refit-4 is 13 % worse in every replica: no spread reaches it, but replays that differ by 15 % cannot tell."""
+    latency = {"today": 100.0, "warm": 70, "refit-8": 40, "refit-4": 45.2, "batch": 95}
+    rows = simulate_all([NONE, WARM, BATCH, REFIT, REFIT8], Played(latency), P95)
+    assert [m.plan.id for m in shortlist(rows, P95, 2, floor)] == confirmed
 
 
 def test_what_gains_nothing_is_not_replayed() -> None:
-    assert shortlist(simulate_all([NONE, WARM], Played({"today": 100, "warm": 101}), P95), P95, 3) == ()
+    assert shortlist(simulate_all([NONE, WARM], Played({"today": 100, "warm": 101}), P95), P95, 3, 0.0) == ()
 
 
 # --- the choice ----------------------------------------------------------------------------------------------
@@ -176,11 +192,30 @@ def test_a_crashed_candidate_keeps_its_reason() -> None:
     assert (choice.chosen, choice.rows[1].failed, choice.rows[1].reason) == (NONE, "warm crashed", "warm crashed")
 
 
-def test_too_short_replays_choose_nothing_and_say_what_would_do() -> None:
-    choice = choose([NONE, WARM], measured({"today": 1, "warm": 0.5}, n=60), P95, 4)
+def test_too_short_replays_send_the_best_that_was_measured_to_held_out_traffic() -> None:
+    choice = choose([NONE, WARM, REFIT], measured({"today": 1, "warm": 0.9, "refit-4": 0.5}, n=60), P95, 4)
+    assert (choice.chosen, choice.runner_up, choice.undecided) == (REFIT, WARM, "")
+    reasons = [row.reason for row in choice.rows]
+    assert reasons[:2] == ["refit-4 may gain more than the floor", "measured worse than refit-4 on the same arrivals"]
+    assert reasons[2].startswith("the best as measured; whether it gains is for held-out traffic to show: ")
+    assert "would do" in reasons[2]
+
+
+def test_too_short_replays_that_measured_no_gain_choose_nothing() -> None:
+    choice = choose([NONE, WARM], measured({"today": 1, "warm": 1.1}, n=60), P95, 4)
     assert choice.chosen is NONE
-    assert "would do" in choice.rows[1].reason
     assert choice.undecided == f"the replays do not decide whether warm gains: {choice.rows[1].reason}"
+
+
+def test_a_baseline_that_drowns_does_not_hide_what_would_save_it() -> None:
+    """One queue that only grows is one sample: no interval, and nine requests in ten late against none."""
+    drowning, saved = np.linspace(0.0, 5.0, 700), np.full(700, 0.01)
+    arms = {"today": [drowning], "warm": [drowning * 0.98], "refit-4": [saved]}
+    sla = Sla(metric="goodput", bound_ms=60.0)
+    choice = choose([NONE, WARM, REFIT], lambda m: arms[m.plan.id], sla, 4)
+    assert choice.rows[2].judged is not None
+    assert choice.rows[2].judged.comparison.interval is None
+    assert choice.chosen is REFIT
 
 
 def test_an_interval_on_both_sides_of_the_floor_decides_nothing() -> None:
@@ -195,8 +230,13 @@ def test_an_interval_on_both_sides_of_the_floor_decides_nothing() -> None:
 
 
 def test_the_best_of_several_open_moves_is_named() -> None:
-    choice = choose([NONE, WARM, REFIT], measured({"today": 1, "warm": 0.9, "refit-4": 0.5}, n=60), P95, 4)
-    assert choice.undecided.startswith("the replays do not decide whether refit-4 (and 1 more) gains: ")
+    rng = np.random.default_rng(1)
+    sizes = (("today", 1.0), ("warm", 0.97), ("refit-4", 0.96))
+    arms = {name: [rng.gamma(2.0, 0.01, 1500) * scale] for name, scale in sizes}
+    choice = choose([NONE, WARM, REFIT], lambda m: arms[m.plan.id], P95, 4)
+    assert choice.undecided.startswith(
+        f"the replays do not decide whether {min(choice.rows[1:], key=lambda row: row.value).move.plan.id} (and 1 more)"
+    )
 
 
 def test_a_move_that_is_chosen_leaves_nothing_open() -> None:
@@ -300,11 +340,17 @@ def test_no_gain_is_a_finding_too() -> None:
     assert found.headline == "No move gains more than the floor on the tune slice."
 
 
-def test_what_the_replays_leave_open_is_the_headline() -> None:
+@pytest.mark.parametrize(
+    ("measured_ms", "headline"),
+    [
+        (1.1, "The replays do not decide whether warm gains: "),
+        (0.5, "warm: p95 −50 % on the tune slice, without an interval."),
+    ],
+)
+def test_what_the_replays_leave_open_is_the_headline(measured_ms: float, headline: str) -> None:
     rows = simulate_all([NONE, WARM], Played({"today": 100, "warm": 90}), P95)
-    choice = choose([NONE, WARM], measured({"today": 1, "warm": 0.5}, n=60), P95, 4)
-    found = findings.retune(P95, rows, choice, [], "retune.json")
-    assert found.headline.startswith("The replays do not decide whether warm gains: ")
+    choice = choose([NONE, WARM], measured({"today": 1, "warm": measured_ms}, n=60), P95, 4)
+    assert findings.retune(P95, rows, choice, [], "retune.json").headline.startswith(headline)
 
 
 def test_the_sweep_stands_beside_the_formulas() -> None:

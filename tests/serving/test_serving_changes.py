@@ -61,26 +61,43 @@ def test_a_worker_serves_while_an_entry_is_prepared_beside_it() -> None:
     assert told(machine.handle(Arrived(5, 1, 0, (50,), 5))) == ["Dispatch any"]  # no table names it yet
 
 
-def test_what_waits_keeps_its_entry_and_what_comes_takes_the_new_one() -> None:
+def test_what_waits_takes_the_new_entry_in_the_order_in_which_it_came() -> None:
     machine = machine_of(plan_of(ANY))
     machine.handle(EntryAsked(0, 0, SMALL))
     machine.handle(EntryReady(0, 0, "small", ()))
-    machine.handle(Arrived(1, 0, 0, (50,), 1))
-    machine.handle(Arrived(1, 1, 0, (50,), 1))
+    for request, width in enumerate((50, 50, 150, 50)):
+        machine.handle(Arrived(1, request, 0, (width,), 1))
     machine.handle(Remapped(2, table(SMALL, ANY)))
-    machine.handle(Arrived(3, 2, 0, (50,), 3))
-    assert told(machine.handle(BatchDone(4, 0, 0, 1, 4))) == ["Dispatch any"]
-    assert told(machine.handle(BatchDone(5, 0, 1, 4, 5))) == ["Dispatch small"]
+    machine.handle(Arrived(3, 4, 0, (50,), 3))
+    sent = [machine.handle(BatchDone(4 + batch, 0, batch, 3 + batch, 4 + batch)) for batch in range(4)]
+    assert [(c.members, c.entry) for out in sent for c in out if isinstance(c, Dispatch)] == [
+        ((1,), "small"),
+        ((2,), "any"),
+        ((3,), "small"),
+        ((4,), "small"),
+    ]
 
 
-def test_a_dropped_entry_is_retired_when_nobody_needs_it_any_more() -> None:
+def test_what_waits_and_is_not_covered_any_more_keeps_its_entry() -> None:
     machine = machine_of(plan_of(SMALL, ANY))
+    for request, width in enumerate((150, 150, 50)):
+        machine.handle(Arrived(1, request, 0, (width,), 1))
+    machine.handle(Remapped(2, table(SMALL)))
+    machine.handle(EntryDropped(2, "any"))
+    assert told(machine.handle(BatchDone(3, 0, 0, 1, 3))) == ["Dispatch any"]
+    assert told(machine.handle(BatchDone(4, 0, 1, 3, 4))) == ["Dispatch small", "Retire any"]
+
+
+def test_dropped_entries_are_retired_one_at_a_time_while_nobody_waits() -> None:
+    machine = machine_of(plan_of(SMALL, LARGE, ANY))
     machine.handle(Arrived(0, 0, 0, (50,), 0))
     machine.handle(Arrived(0, 1, 0, (50,), 0))
     machine.handle(Remapped(1, table(ANY)))
+    assert told(machine.handle(EntryDropped(1, "large"))) == []  # somebody waits
     assert told(machine.handle(EntryDropped(1, "small"))) == []
-    assert told(machine.handle(BatchDone(2, 0, 0, 0, 2))) == ["Dispatch small"]
-    assert told(machine.handle(BatchDone(3, 0, 1, 2, 3))) == ["Retire small"]
+    assert told(machine.handle(BatchDone(2, 0, 0, 0, 2))) == ["Dispatch any", "Retire large"]
+    assert told(machine.handle(Arrived(3, 2, 0, (50,), 3))) == []
+    assert told(machine.handle(BatchDone(4, 0, 1, 2, 4))) == ["Dispatch any", "Retire small"]
 
 
 def test_a_dropped_entry_that_comes_back_into_the_table_stays() -> None:

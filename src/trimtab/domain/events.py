@@ -6,7 +6,7 @@ Times arrive on events, as ns of the run's own clock (0 = the first scheduled ar
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
@@ -28,19 +28,7 @@ ErrorKind = Literal[
     "unavailable",
     "timeout",
 ]
-ERROR_KINDS: tuple[ErrorKind, ...] = (
-    "none",
-    "rejected",
-    "crash",
-    "hang",
-    "out-of-memory",
-    "backend-error",
-    "bad-output",
-    "entry-failed",
-    "unfinished",
-    "unavailable",
-    "timeout",
-)
+ERROR_KINDS: tuple[ErrorKind, ...] = get_args(ErrorKind)
 """Order is the code in columns; 0 is success. The last two are a server's: it could not be reached, it did not answer
 in time."""
 
@@ -163,7 +151,7 @@ class EntryAsked(_Fact, frozen=True):
 
 
 class Remapped(_Fact, frozen=True):
-    """From now on ``spec`` routes what arrives; what waits keeps its entry. ``why``: the trigger, in words."""
+    """From now on ``spec`` routes what arrives, and what waits. ``why``: the trigger, in words."""
 
     t: Ns
     spec: CompileSpec

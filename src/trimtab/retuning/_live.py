@@ -30,7 +30,7 @@ from trimtab.mapping.route import Router
 from trimtab.retuning._proof import MISS_WINDOW
 
 WINDOW = 200
-FEWEST_BATCHES = 30
+FEWEST_BATCHES = 10
 """With fewer batches of a kind, its promises are taken as they are."""
 
 

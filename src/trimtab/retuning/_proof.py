@@ -40,14 +40,17 @@ class Proof:
 
 
 class Detector:
-    """Has the mean come to lie above ``most``? At most one false alarm in ``alarm_every`` numbers, in the mean."""
+    """Has the mean come to lie above ``most``? Evidence for one false alarm in so many numbers, in the mean."""
 
-    def __init__(self, most: float, alarm_every: int) -> None:
-        self._most, self._needed = most, alarm_every
+    def __init__(self, most: float) -> None:
+        self._most = most
         self._evidence = [0.0] * len(BETS)
 
-    def add(self, x: float) -> bool:
-        """Take the next number, in [-1, 1]; whether it raises the alarm."""
+    def add(self, x: float) -> None:
+        """Take the next number, in [-1, 1]."""
         pairs = zip(self._evidence, BETS, strict=True)
         self._evidence = [max(e, 1.0) * (1 + bet * (x - self._most)) for e, bet in pairs]
-        return fmean(self._evidence) >= self._needed
+
+    def reached(self, every: float) -> bool:
+        """Whether the evidence suffices for at most one false alarm in ``every`` numbers, in the mean."""
+        return fmean(self._evidence) >= every

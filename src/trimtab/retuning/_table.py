@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec.structs import replace
 
-from trimtab.domain.noun import Dims, EntryId
-from trimtab.domain.plan import Bounds, CompileSpec, Entry, Plan
+from trimtab.domain.noun import Dims, EntryId, Executed
+from trimtab.domain.plan import BatchPolicy, Bounds, CompileSpec, Entry, Plan
 from trimtab.domain.ports import Predictor
 from trimtab.mapping import buckets
 from trimtab.mapping.route import Router
@@ -93,3 +93,9 @@ def least_needed(spec: CompileSpec, shapes: Shapes, prices: Prices) -> Entry | N
 def without(spec: CompileSpec, entries: Sequence[Entry]) -> CompileSpec:
     """``spec`` less ``entries``."""
     return replace(spec, entries=tuple(entry for entry in spec.entries if entry not in entries))
+
+
+def batches(entry: Entry, policy: BatchPolicy) -> tuple[Executed, ...]:
+    """What a padded entry runs: at each batch size that the policy can form, its own dims."""
+    low, high = entry.batch
+    return tuple((size, *entry.hi) for size in range(low, min(policy.max_size, high) + 1))

@@ -16,8 +16,11 @@ candidate is worth no more, it raises at most one false alarm in ``ALARM_EVERY``
 traffic's distribution or memory. A false alarm costs compile time; the guard below keeps it from costing more.
 
 After the alarm, an *episode*: of the candidate's ends the one that saves most on the window is prepared for each
-worker in turn, on a core that serves nobody; when all hold it, the table with it is swapped in, whole; then the next,
-as long as one saves ``LEAST`` of the window's cost and the bounds allow. Entries that were there stay in the table.
+worker in turn, on a core that serves nobody: compiled, and run once at each size of batch. When all hold it, the table
+with it is swapped in, whole, for what waits too; then the next, as long as one saves ``LEAST`` of the window's cost and
+the bounds allow. Entries that were there stay in the table. The first of them is prepared ahead, as soon as the
+evidence reaches ``HINT_EVERY``: a queue grows while one proves and compiles, and preparing changes nothing for traffic.
+Where the evidence dies down instead, it goes again.
 
 The *guard* runs from the first swap. It compares each batch with its price under the table before the episode, at the
 prices that held then. It passes when "dearer than before by ``MARGIN`` or more" is refuted, rolls back when "not
@@ -29,8 +32,7 @@ twice as many each time until a guard passes.
 Limits. One dynamic dim. Prices are for one worker's run time: queueing, and so the tail, follow from it but are not
 modelled; batches are priced at the largest of their members. Prices of a kind that nothing ran lately are those of
 the profile. What dynamic entries have warmed is not forgotten, so their price falls with time and a refit pays less.
-The first run of a new entry is charged to the worker that makes it. No clock, no draws: the same events give the same
-changes.
+No clock, no draws: the same events give the same changes.
 """
 
 from __future__ import annotations
@@ -57,18 +59,13 @@ from trimtab.domain.noun import EntryId, Ns
 from trimtab.domain.plan import Bounds, CompileSpec, Entry, Plan
 from trimtab.domain.ports import Predictor
 from trimtab.domain.study import Sla
-from trimtab.mapping.route import Router
 from trimtab.retuning import _table as table
-from trimtab.retuning._live import WINDOW, Live, Prices, Ran, Workers
-from trimtab.retuning._proof import MISS_WINDOW, Detector, Proof
+from trimtab.retuning._drift import Watch
+from trimtab.retuning._guard import Guard
+from trimtab.retuning._live import WINDOW, Live, Ran, Workers
 
 REFIT_EVERY = 20
-ALARM_EVERY = 100_000
-WORTH = 0.05
 LEAST = 0.01
-MARGIN = 0.05
-MISS_MARGIN = 0.02
-ERROR = 0.01
 REST = 2 * WINDOW
 HOUR: Ns = 3_600_000_000_000
 
@@ -79,61 +76,6 @@ class Known:
 
     compile_ns: Callable[[Entry], Ns]
     memory_bytes: Callable[[Entry], int]
-
-
-class _Guard:
-    """Watches a table that was swapped in against the one before it, at the prices and the misses of then."""
-
-    def __init__(self, before: CompileSpec, live: Live) -> None:
-        self.before = before
-        self._router, self._prices = Router(before), live.prices()
-        self._good, self._bad = Proof(-MARGIN, ERROR), Proof(0.0, ERROR)
-        self._missed = Proof(min(live.miss_share() + MISS_MARGIN, 1.0), ERROR)
-        self._windows = live.miss_windows
-
-    def feed(self, ran: Ran | None, live: Live) -> None:
-        """Take a batch that is over, if it says anything, and the misses, if a window of them is full."""
-        price = self._prices.batch(self._router, ran.dims, ran.size) if ran is not None else 0.0
-        if ran is not None and price:
-            dearer = (ran.took - price) / max(ran.took, price)
-            self._good.add(-dearer)
-            self._bad.add(dearer)
-        if live.miss_windows != self._windows:
-            self._windows = live.miss_windows
-            self._missed.add(live.miss_share(MISS_WINDOW))
-
-    @property
-    def trigger(self) -> str:
-        """Why to roll back; empty = nothing speaks for it."""
-        if self._bad.proved:
-            return "batches take longer than they would have before"
-        return "more requests miss the bound than before" if self._missed.proved else ""
-
-    @property
-    def passed(self) -> bool:
-        """Whether it is refuted that batches take longer by the margin."""
-        return self._good.proved
-
-
-class _Watch:
-    """Looks for drift: a candidate table, refitted from time to time, against the batches that come after it."""
-
-    def __init__(self) -> None:
-        self._router: Router | None = None
-        self._prices: Prices | None = None
-        self._detector = Detector(WORTH, ALARM_EVERY)
-
-    def aim(self, spec: CompileSpec, targets: tuple[Entry, ...], prices: Prices) -> None:
-        """Judge the batches to come against ``spec`` with ``targets`` instead of its own padded entries."""
-        self._prices = prices
-        self._router = Router(table.refitted(spec, targets))
-
-    def drifted(self, ran: Ran) -> bool:
-        """Take a batch that is over; whether the candidate is proved to be worth a refit."""
-        if self._router is None or self._prices is None:
-            return False
-        price = self._prices.batch(self._router, ran.dims, ran.size)
-        return bool(price) and self._detector.add((ran.took - price) / max(ran.took, price))
 
 
 class Adapter:
@@ -152,33 +94,34 @@ class Adapter:
         self._refused: set[EntryId] = set()
         self._spent: deque[tuple[Ns, Ns]] = deque()
         self._arrived, self._rest_until, self._rest = 0, 0, REST
-        self._watch = _Watch()
+        self._watch = Watch()
         self._targets: tuple[Entry, ...] = ()
         self._coming: Entry | None = None
         self._asked: EntryAsked | None = None
-        self._guard: _Guard | None = None
+        self._guard: Guard | None = None
 
     def observe(self, event: Event, commands: Sequence[Command]) -> list[PlanChange]:
         """What to change after this event; mostly nothing."""
         ran = self._live.feed(event, commands)
         self._workers.feed(event, commands)
         if isinstance(event, Arrived):
-            self._arrival()
-        elif isinstance(event, BatchDone):
+            return self._arrival(event.t)
+        if isinstance(event, BatchDone):
             return self._batch(event.t, ran)
-        elif isinstance(event, EntryReady | EntryFailed | WorkerUp | WorkerDown):
+        if isinstance(event, EntryReady | EntryFailed | WorkerUp | WorkerDown):
             return self._worker(event)
         return []
 
     # --- watching -----------------------------------------------------------------------------------------------
 
-    def _arrival(self) -> None:
-        """Fit a candidate, when it is time and nothing is under way."""
+    def _arrival(self, t: Ns) -> list[PlanChange]:
+        """Fit a candidate, when it is time and nothing is under way; let go what was prepared for nothing."""
         self._arrived += 1
-        busy = self._guard is not None or self._targets or self._asked is not None
+        busy = self._guard is not None or self._targets
         if busy or self._arrived < self._rest_until or self._arrived % REFIT_EVERY or not self._live.full:
-            return
+            return []
         self._watch.aim(self._spec, self._fit(), self._live.prices())
+        return self._give_up(t) if self._watch.idle else []
 
     def _fit(self) -> tuple[Entry, ...]:
         """The padded entries for the shapes that come now, less those that failed before."""
@@ -189,12 +132,33 @@ class Adapter:
         if self._guard is not None:
             self._guard.feed(ran, self._live)
             return self._judge(t, self._guard)
-        if ran is None or self._targets or not self._watch.drifted(ran):
+        if ran is None or self._targets:
             return []
-        self._targets, self._watch = self._fit(), _Watch()
-        return self._advance(t)
+        self._watch.feed(ran)
+        if self._watch.proved:
+            self._targets, self._watch = self._fit(), Watch()
+            return self._advance(t)
+        return self._ahead(t)
 
-    def _judge(self, t: Ns, guard: _Guard) -> list[PlanChange]:
+    def _ahead(self, t: Ns) -> list[PlanChange]:
+        """While drift is suspected, have the entry ready that would be swapped in first."""
+        if self._coming is None and self._watch.hint():
+            found = table.next_best(self._spec, self._watch.targets, self._shapes(), self._live.prices())
+            self._coming = found[0] if found is not None and found[1] >= LEAST else None
+        return self._prepare(t)
+
+    def _prepare(self, t: Ns) -> list[PlanChange]:
+        """Ask for what is to come where it is missing; nothing while somebody still prepares."""
+        if self._coming is None or self._asked is not None or not self._workers.settled:
+            return []
+        missing = self._workers.without(self._coming.id)
+        if not missing:
+            return []
+        if not self._affordable(t, self._coming, missing[0]):
+            return self._give_up(t)
+        return self._ask(t, self._coming, missing[0])
+
+    def _judge(self, t: Ns, guard: Guard) -> list[PlanChange]:
         if guard.trigger:
             return self._roll_back(t, guard)
         if self._targets or not guard.passed:
@@ -207,14 +171,11 @@ class Adapter:
     def _advance(self, t: Ns) -> list[PlanChange]:
         """The next step, while nothing is being prepared: choose an entry, ask for it, or swap it in."""
         self._coming = self._coming or self._choose()
-        if self._coming is None or not self._workers.settled:
+        if self._coming is None or self._asked is not None or not self._workers.settled:
             return []
-        missing = self._workers.without(self._coming.id)
-        if not missing:
-            return self._swap(t, self._coming)
-        if not self._affordable(t, self._coming, missing[0]):
-            return self._give_up(t)
-        return self._ask(t, self._coming, missing[0])
+        if self._workers.without(self._coming.id):
+            return self._prepare(t)
+        return self._swap(t, self._coming)
 
     def _choose(self) -> Entry | None:
         """The target that is worth most now; none ends the episode."""
@@ -242,11 +203,11 @@ class Adapter:
         self._memory[entry.id] = self._known.memory_bytes(entry)
         self._padded.add(entry.id)
         self._live.know(entry)
-        self._asked = EntryAsked(t, worker, entry)
+        self._asked = EntryAsked(t, worker, entry, table.batches(entry, self._plan.serve.batch))
         return [self._asked]
 
     def _swap(self, t: Ns, entry: Entry) -> list[PlanChange]:
-        self._guard = self._guard or _Guard(self._spec, self._live)
+        self._guard = self._guard or Guard(self._spec, self._live)
         self._spec, self._coming = table.added(self._spec, entry), None
         return [Remapped(t, self._spec), *self._advance(t)]
 
@@ -267,7 +228,7 @@ class Adapter:
             spec = table.without(spec, [least])
         return self._leave(t, spec, Remapped(t, spec))
 
-    def _roll_back(self, t: Ns, guard: _Guard) -> list[PlanChange]:
+    def _roll_back(self, t: Ns, guard: Guard) -> list[PlanChange]:
         self._guard = None
         self._rest_until, self._rest = self._arrived + self._rest, 2 * self._rest
         dropped = self._give_up(t)
@@ -289,9 +250,9 @@ class Adapter:
         if asked is not None and isinstance(event, EntryFailed):
             self._refused.add(event.entry)
             return self._give_up(event.t)
-        if asked is not None and isinstance(event, EntryReady) and self._coming is None:
-            return [EntryDropped(event.t, event.entry)]
-        return self._advance(event.t) if self._targets else []
+        unwanted = asked is not None and isinstance(event, EntryReady) and self._coming is None
+        dropped = [EntryDropped(event.t, event.entry)] if unwanted and isinstance(event, EntryReady) else []
+        return [*dropped, *(self._advance(event.t) if self._targets else self._prepare(event.t))]
 
     def _shapes(self) -> table.Shapes:
         return Counter(self._live.shapes)

@@ -14,9 +14,9 @@ Runs of the serving machine under the virtual clock, with common draws:
                  warm or queued, the next one inherits), it takes that one: its headroom is never below 0 or a gain.
 
 A new entry of the controller is compiled on the spare core in the compile time of the profiled entry nearest to it
-(|log| of the ratio of their dims), and takes as much memory; it is warm nowhere: its first runs keep the worker that
-makes them. Its service time = that of the same entry where it was profiled, else the reference entry's measured time
-at its dims: *interpolated*, and the share of work served so is printed.
+(|log| of the ratio of their dims), takes as much memory, and is run there once at each size of batch, for as long as a
+first run takes. Its service time = that of the same entry where it was profiled, else the reference entry's measured
+time at its dims: *interpolated*, and the share of work served so is printed.
 
 The floor is the A/A floor of the simulation: static runs that differ in their draws alone.
 
@@ -56,6 +56,7 @@ from trimtab.mapping.route import Router
 from trimtab.mapping.service import ProfileService
 from trimtab.retuning._change import bucket, refit
 from trimtab.retuning._scripted import Scripted, union, warm_lists
+from trimtab.retuning._table import batches
 from trimtab.retuning.adapt import Adapter, Known
 from trimtab.serving.simulate import Startup, simulate
 
@@ -186,9 +187,14 @@ class _Arms:
     def adapted(self, *, at_once: bool = False) -> Trace:
         """The baseline under the online controller. ``at_once``: compiling takes no time."""
         controller, times = online(self._terms, self.sla, self._run.seed)
-        takes = {entry.id: 0 if at_once else _compile_ns(self._terms.profiles, entry) for entry in self._possible}
+        takes = {entry.id: 0 if at_once else self._preparing(entry, times) for entry in self._possible}
         name = "without-stalls" if at_once else "adapted"
         return self._simulate(name, self.baseline, times, self._run.seed, controller, takes)
+
+    def _preparing(self, entry: Entry, times: Lent) -> Ns:
+        """ns to compile an entry and to run it once at each size of batch."""
+        warm = batches(entry, self.baseline.serve.batch)
+        return _compile_ns(self._terms.profiles, entry) + sum(times.expected(entry.id, each, True) for each in warm)
 
     def scripted(self, name: str, plans: Sequence[Plan]) -> Trace:
         """``plans`` by window, each ready and warm at once."""

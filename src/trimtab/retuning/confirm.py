@@ -3,8 +3,13 @@
 The short list is replayed on the tune slice, in turn with the baseline. A move *gains* when its whole paired interval
 lies beyond the baseline's own A/A floor. Of the moves that gain, the best is the one with the best value; the smallest
 move whose paired interval against that one does not lie on the worse side of 0 is chosen. Where nothing gains, "no
-change" is: it competes as a move of size 0. If then a move's interval reaches both sides of that floor, or there is
-none (too few requests), the replays have not decided: the choice says so, and no verdict may call it "no benefit".
+change" is: it competes as a move of size 0. If then a move's interval reaches both sides of that floor, the replays
+have not decided: the choice says so, and no verdict may call it "no benefit".
+
+A baseline that cannot keep up has one long queue, in which nothing is independent of anything: there is no interval,
+however large the gain. Where no move gains and some have no interval, the best of those whose value lies beyond the
+floor is chosen, *to be measured*: "no change" would not be the smallest that is not worse, only the one nobody looked
+at.
 
 Choosing claims nothing: chosen and runner-up are measured again on held-out traffic. So a provisional floor (fewer than
 three replays) is good enough here, and one replay counts as a floor of 0, said in the reason.
@@ -71,7 +76,8 @@ def choose(moves: Sequence[Move], replays: Replays, sla: Sla, seed: int) -> Choi
     if not moves or moves[0].kind != NO_CHANGE:
         raise ValueError("the first move must be the baseline")
     rows = [_confirm(move, moves[0], replays, sla, seed) for move in moves]
-    better = [row for row in rows if _outcome(row) == "gains"]
+    gaining = [row for row in rows if _outcome(row) == "gains"]
+    better = gaining or [row for row in rows if _promises(row)]
     best = min(better, key=lambda row: row.badness) if better else rows[0]
     level = [row for row in better if row is best or not _worse(row.move, best.move, replays, sla, seed)]
     chosen = min(level, key=lambda row: row.move.size) if level else rows[0]
@@ -107,6 +113,15 @@ def _outcome(row: Confirmed) -> Outcome:
     return "gains" if gains else "does not gain" if lacks else "open"
 
 
+def _promises(row: Confirmed) -> bool:
+    """Whether its value, of which there is no interval, is better than the baseline's by more than the floor."""
+    if row.judged is None or row.judged.comparison.interval is not None or row.judged.comparison.value is None:
+        return False
+    name, value = row.judged.metric, row.judged.comparison.value
+    limit = metric.worse_by(name, -(row.floor or 0.0))
+    return value > limit if metric.higher_is_better(name) else value < limit
+
+
 def _undecided(rows: Sequence[Confirmed]) -> str:
     """What the replays leave open: the best of the open moves, and how many more there are."""
     tried = [row for row in rows if not row.failed and row.move.kind != NO_CHANGE]
@@ -140,15 +155,18 @@ def _reason(
     if row is chosen:
         return "no move is shown to gain more than the floor" if row.move.kind == NO_CHANGE else _chosen(row, best)
     if row.move.kind == NO_CHANGE:
-        return f"{chosen.move.plan.id} gains more than the floor"
+        return f"{chosen.move.plan.id} {'may gain' if _promises(chosen) else 'gains'} more than the floor"
     if row not in better:
         return _why_no_gain(row)
     if row not in level:
-        return f"worse than {best.move.plan.id} on the same arrivals"
+        worse = "measured worse" if _promises(row) else "worse"
+        return f"{worse} than {best.move.plan.id} on the same arrivals"
     return f"not better than {chosen.move.plan.id}, which changes less"
 
 
 def _chosen(row: Confirmed, best: Confirmed) -> str:
+    if row.judged is not None and _promises(row):
+        return f"the best as measured; whether it gains is for held-out traffic to show: {row.judged.comparison.reason}"
     return "the best" if row is best else f"the smallest that is not worse than {best.move.plan.id}"
 
 

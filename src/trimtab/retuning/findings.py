@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
 from trimtab.domain.figure import Cell, Figure, Finding, Findings, Interval, Series
@@ -11,12 +10,11 @@ from trimtab.domain.verdict import MatrixCell, Proposal, Rejected, Verdict
 from trimtab.mapping.buckets import FORMULAS, BucketFit
 from trimtab.retuning import _metric as metric
 from trimtab.retuning._change import NO_CHANGE
+from trimtab.retuning._series import Row, series
 from trimtab.retuning.confirm import Choice, Confirmed, measured_figure
 from trimtab.retuning.search import Simulated, simulated_figure, why_not
 from trimtab.retuning.size import Sizing
 from trimtab.retuning.validate import Matrix
-
-Row = Mapping[str, Cell]
 
 
 def retune(
@@ -39,13 +37,13 @@ def retune(
     table += [_refused(row) for row in refused]
     figures = [simulated_figure(row, sla, artifact) for row in rows]
     figures += [measured_figure(row, sla, artifact) for row in choice.rows]
-    series = [_series("retune.candidates", table, _CANDIDATE_UNITS, "tune", artifact)]
+    tables = [series("retune.candidates", table, _CANDIDATE_UNITS, "tune", artifact)]
     findings = [Finding(text=_chosen(choice, confirmed), figures=_ids(choice), owner=choice.chosen.owner)]
     if fits:
-        series.append(_series("retune.buckets", [_fit(fit) for fit in fits], _FIT_UNITS, "tune", artifact))
+        tables.append(series("retune.buckets", [_fit(fit) for fit in fits], _FIT_UNITS, "tune", artifact))
         findings.append(Finding(text=_sweep_sentence(fits)))
     if sizing is not None:
-        series.append(_cores(sizing, sla, artifact))
+        tables.append(_cores(sizing, sla, artifact))
         cores = _core_figures(sizing, sla, artifact)
         figures += cores
         answer = size_sentence(sizing, sla)
@@ -56,7 +54,7 @@ def retune(
         headline=findings[0].text,
         findings=tuple(findings),
         figures=tuple(figures),
-        series=tuple(series),
+        series=tuple(tables),
     )
 
 
@@ -109,9 +107,9 @@ def _chosen(choice: Choice, confirmed: Mapping[str, Confirmed]) -> str:
     if choice.chosen.kind == NO_CHANGE or row is None or row.judged is None:
         return "No move gains more than the floor on the tune slice."
     change, interval = metric.change(row.judged.comparison)
-    spread = f", {metric.signed(interval.lo)} to {metric.signed(interval.hi)}" if interval else ""
+    spread = f"{metric.signed(interval.lo)} to {metric.signed(interval.hi)}" if interval else "without an interval"
     cost = "" if choice.chosen.compile_s is None else f", for {choice.chosen.compile_s:.2g} s more at start"
-    effect = f"{row.judged.metric} {metric.signed(change)} on the tune slice{spread}{cost}"
+    effect = f"{row.judged.metric} {metric.signed(change)} on the tune slice, {spread}{cost}"
     return f"{choice.chosen.sentence.rstrip('.')}: {effect}."
 
 
@@ -164,7 +162,7 @@ def _cores(sizing: Sizing, sla: Sla, artifact: str) -> Series:
     units = {"value": metric.unit(sla.metric), "miss": "share", "utilisation": "share"}
     note = f"simulated {sla.metric}; more cores than were replayed are extrapolated"
     note = f"{note}; {sizing.doubted}" if sizing.doubted else note
-    return _series("retune.cores", table, units, "tune", artifact, note)
+    return series("retune.cores", table, units, "tune", artifact, note)
 
 
 def _core_figures(sizing: Sizing, sla: Sla, artifact: str) -> list[Figure]:
@@ -216,7 +214,7 @@ def validate(matrix: Matrix, artifact: str) -> Findings:
         headline=_matrix_sentence(matrix),
         findings=tuple(Finding(text=_cell_sentence(cell), figures=(f"validate.{cell.id}",)) for cell in decisive),
         figures=tuple(cell_figure(cell, artifact) for cell in decisive),
-        series=(_series("validate.matrix", [_cell(cell) for cell in matrix.cells], _CELL_UNITS, "held-out", artifact),),
+        series=(series("validate.matrix", [_cell(cell) for cell in matrix.cells], _CELL_UNITS, "held-out", artifact),),
     )
 
 
@@ -284,15 +282,3 @@ def decide(verdict: Verdict, proposal: Proposal | None) -> Findings:
     findings += [Finding(text=f"Not covered: {condition}.") for condition in verdict.not_covered]
     findings += [Finding(text=risk) for risk in verdict.risks]
     return Findings(stage="decide", headline=verdict.sentence, findings=tuple(findings))
-
-
-def _series(
-    id_: str, rows: Sequence[Row], units: Mapping[str, str], scope: str, artifact: str, note: str = ""
-) -> Series:
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    columns = {name: tuple(_known(row.get(name)) for row in rows) for name in names}
-    return Series(id=id_, columns=columns, units=dict(units), scope=scope, artifact=artifact, note=note)
-
-
-def _known(cell: Cell) -> Cell:
-    return None if isinstance(cell, float) and math.isnan(cell) else cell

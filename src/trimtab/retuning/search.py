@@ -10,7 +10,8 @@ percentile of the paired changes) is printed with every row, and a gain inside i
 
 The best of many noisy rows looks better than it is, so nothing is claimed here: the short list (the leader, the
 smallest of those that cannot be told from it, then the best of each other kind) is replayed for real, and ``confirm``
-chooses among what was measured.
+chooses among what was measured. Two moves cannot be told apart where their spreads overlap, and where they differ by no
+more than replays of one plan do: a simulation that is surer than the measurement would hide the smaller move.
 
 Limits. Simulated service times are as good as the profiles they are drawn from.
 """
@@ -218,17 +219,18 @@ def _overlap(row: Simulated, other: Simulated) -> bool:
     return a.lo <= b.hi and b.lo <= a.hi
 
 
-def shortlist(rows: Sequence[Simulated], sla: Sla, most: int) -> tuple[Move, ...]:
+def shortlist(rows: Sequence[Simulated], sla: Sla, most: int, floor: float) -> tuple[Move, ...]:
     """The few moves to confirm by real replay, out of ``rows`` (best first).
 
     The leader, the smallest of those that cannot be told from it, then the best of each other kind that gains
-    anything. The baseline is not listed: it is replayed anyway.
+    anything. The baseline is not listed: it is replayed anyway. ``floor``: the share by which replays of one plan
+    differ.
     """
     gains = [row for row in rows if row.move.kind != NO_CHANGE and row.gain(sla.metric) > 0]
     if not gains or most < 1:
         return ()
     leader = gains[0]
-    rivals = [row for row in gains if _overlap(row, leader)]
+    rivals = [row for row in gains if _overlap(row, leader) or abs(row.value - leader.value) <= floor * leader.value]
     picked = [leader.move, min(rivals, key=lambda row: row.move.size).move]
     for row in gains:
         if all(move.kind != row.move.kind for move in picked):

@@ -59,7 +59,7 @@ def _workers(machine: Machine) -> None:
 def _group(machine: Machine, group: Group) -> None:
     _must(all(a < b for a, b in pairwise(group.queue)), "a queue is in serving order")
     _must(all(a <= b for a, b in pairwise(group.times)), "arrivals are in order of time")
-    _must(sorted(item.enqueued for item in group.queue) == list(group.times), "times are those of the queue")
+    _must(sorted(item.arrival.t for item in group.queue) == list(group.times), "times are those of the queue")
     _must(all(item.route.entry == group.entry for item in group.queue), "a queue never mixes entries")
     _must(not (group.hopeless and group.queue), "nobody waits for an entry that no worker can hold")
     if not group.queue or machine.stopped:

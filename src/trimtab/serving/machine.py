@@ -12,7 +12,7 @@
 - a worker takes traffic once every entry it was asked to prepare is ready or has failed, and only for entries it holds;
 - a batch is one worker's; a worker that goes down gives its batch up (members end with the error of the fall), and
   whatever that process may still say of it is counted as late and ignored;
-- a plan changes between two events, whole; what waits keeps its entry.
+- a plan changes between two events, whole; what waits is routed anew.
 
 Here are the requests: they arrive, wait, are sent and end. What becomes of workers is in :mod:`.workers`, what a
 controller changes in :mod:`.changes`.
@@ -49,7 +49,7 @@ from trimtab.domain.events import (
 from trimtab.domain.noun import EntryId, Executed, Ns
 from trimtab.domain.plan import Plan
 from trimtab.domain.ports import Predictor
-from trimtab.domain.route import ROUTE_KINDS
+from trimtab.domain.route import ROUTE_KINDS, Route
 from trimtab.errors import RunError, StudyError
 from trimtab.mapping.route import Router
 from trimtab.serving import changes, workers
@@ -118,7 +118,7 @@ class Machine:
         out = self._handlers[type(event)](event)
         if self.free and self.pending:
             self._schedule(event.t, out)
-        if self.leaving:
+        if self.leaving and not self.pending:
             out += changes.retire(self)
         return out
 
@@ -150,13 +150,30 @@ class Machine:
             return [self.finish(request, "unfinished")]
         if route.entry is None or len(self.open) > self.rules.admit:
             return [self.finish(request, "rejected")]
-        key = (self.rules.eligible(event.stream, route.entry), route.entry)
+        return self._enqueue(event, route, route.entry)
+
+    def _enqueue(self, event: Arrived, route: Route, entry: EntryId) -> list[Command]:
+        key = (self.rules.eligible(event.stream, entry), entry)
         group = self.groups.get(key) or self._new_group(key)
         if group.hopeless:
-            return [self.finish(request, "entry-failed")]
-        group.add(Waiting(self.rules.order(event, route, self.rules.predictor), request, event.t, event.dims, route))
+            return [self.finish(event.request, "entry-failed")]
+        group.add(Waiting(self.rules.order(event, route, self.rules.predictor), event.request, event, route))
         self.pending[key] = group
         return []
+
+    def requeue(self) -> list[Command]:
+        """Send what waits to where it would go if it arrived now; what the table does not cover stays where it is."""
+        waiting = [(key, item) for key, group in self.pending.items() for item in group.take(len(group.queue))]
+        self.pending.clear()
+        out: list[Command] = []
+        for key, item in sorted(waiting, key=lambda each: each[1].request):
+            route = self.rules.router.route(item.arrival.dims)
+            if route.entry is None:
+                self.pending[key] = self.groups[key]
+                self.groups[key].add(item)
+            else:
+                out += self._enqueue(item.arrival, route, route.entry)
+        return out
 
     def _new_group(self, key: GroupKey) -> Group:
         eligible, entry = key
@@ -233,7 +250,7 @@ class Machine:
         executed, kind = route.executed, route.kind
         members = tuple([item.request for item in taken])
         if size > 1:
-            executed = rules.executed(group.entry, [item.dims for item in taken])
+            executed = rules.executed(group.entry, [item.arrival.dims for item in taken])
             kind = max([item.route.kind for item in taken], key=ROUTE_KINDS.index)
         batch = next(self._batches)
         first_seen, changed = slot.start(Running(batch, members, (group.entry, executed)))

@@ -6,7 +6,8 @@ from bisect import insort
 from collections import deque
 from typing import NamedTuple
 
-from trimtab.domain.noun import Dims, EntryId, Executed, Ns
+from trimtab.domain.events import Arrived
+from trimtab.domain.noun import EntryId, Executed, Ns
 from trimtab.domain.plan import BatchPolicy
 from trimtab.domain.route import Route
 
@@ -18,8 +19,7 @@ class Waiting(NamedTuple):
 
     key: int
     request: int
-    enqueued: Ns
-    dims: Dims
+    arrival: Arrived
     route: Route
 
 
@@ -49,7 +49,7 @@ class Group:
 
     def add(self, item: Waiting) -> None:
         """Queue a request; under FIFO always at the end."""
-        self.times.append(item.enqueued)
+        self.times.append(item.arrival.t)
         if not self.queue or self.queue[-1] < item:
             self.queue.append(item)
         else:
@@ -59,7 +59,7 @@ class Group:
         """Remove the first ``size`` requests in serving order."""
         taken = [self.queue.popleft() for _ in range(size)]
         for item in taken:
-            self.times.remove(item.enqueued)
+            self.times.remove(item.arrival.t)
         return taken
 
 

@@ -5,8 +5,11 @@ Definitions
 measured static, adapted   the primary metric, median over the arm's replays (an interval from 5 replays on)
 measured gain              (static, adapted) over all replays, with its paired block bootstrap interval
 measured floor             the A/A floor of both arms: what replays of one arm differ by among themselves
-beside                     batches that ran while their worker had an entry compiled beside it: wall time over promise,
-                           against the other warm batches of the same runs; above 0 = slower
+beside                     warm batches that ran while their worker had an entry compiled beside it: their wall time
+                           over what it would have been at the pace (wall over promise) of the other warm batches of
+                           the same entry, - 1; above 0 = slower. Entries differ in how well their promise fits, and a
+                           compile is asked for when one of them serves badly: a comparison across entries would charge
+                           the compile with that
 
 Everything is charged where it happened: the compile as a mark of its own, what it slows in the times of the batches
 beside it, the controller's own work in the loader slip. A gain counts where its interval lies above 0 and it exceeds
@@ -18,6 +21,7 @@ is part of what replays differ by.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -26,8 +30,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimtab.domain.figure import Figure, Finding, Interval, Series
+from trimtab.domain.noun import EntryId
 from trimtab.domain.study import Sla
-from trimtab.domain.trace import MARK_KINDS, Trace
+from trimtab.domain.trace import MARK_KINDS, Table, Trace
 from trimtab.evidence._latency_tables import table
 from trimtab.evidence.figures import MS, NS_MS, Desk, percent, series
 from trimtab.evidence.latency import latencies, metric_value, misses, over_replays
@@ -50,8 +55,8 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Beside(NamedTuple):
-    """Batches that ran while an entry was compiled beside their worker, and how much slower they were (None: not known)
-    than the others."""
+    """Warm batches that ran while an entry was compiled beside their worker, of entries that ran without one too, and
+    how much slower they were (None: not known) than those."""
 
     batches: int
     slower: float | None
@@ -76,7 +81,7 @@ def figures(found: Measured, sla: Sla, rng: np.random.Generator, desk: Desk) -> 
     note = "measured, over all adapted replays: from asking for an entry until it was whole"
     desk.add("measured_compiling", took * NS_MS, "ms", compiled, note=note, artifact="traces")
     slow = beside(found.adapted)
-    note = "batches beside a compile, wall time over promise, against the other warm batches; above 0 = slower"
+    note = "batches beside a compile, wall time over promise, against others of the same entry; above 0 = slower"
     desk.add("measured_beside", slow.slower, "share", slow.batches, note=note, artifact="traces")
     return won
 
@@ -102,21 +107,44 @@ def _spans(trace: Trace) -> NDArray[np.int64]:
 
 
 def beside(traces: Sequence[Trace]) -> Beside:
-    """What compiles did to the batches beside them, by sums of wall time and promise; None without a promise."""
-    sums, count = np.zeros((2, 2)), 0
+    """What compiles did to the batches beside them; None where no entry ran warm both beside one and without."""
+    alone: defaultdict[EntryId, _Sums] = defaultdict(_nothing)
+    with_one: defaultdict[EntryId, _Sums] = defaultdict(_nothing)
     for trace in traces:
         b = trace.batches
-        warm = (b["error"] == 0) & ~b["first_seen"] & (b["promised"] > 0)
-        under_way = np.zeros(len(b), dtype=np.bool_)
-        for start, end, worker in _spans(trace).tolist():
-            under_way |= (b["worker"] == worker) & (b["started"] < end) & (b["ended"] > start)
-        count += int((warm & under_way).sum())
-        for row, keep in enumerate((warm & under_way, warm & ~under_way)):
-            sums[row] += (b["ended"] - b["started"])[keep].sum(), b["promised"][keep].sum()
-    if not sums[:, 1].all():
-        return Beside(count, None)
-    mine, others = sums[:, 0] / sums[:, 1]
-    return Beside(count, float(mine / others - 1))
+        warm = b.take((b["error"] == 0) & ~b["first_seen"] & (b["promised"] > 0))
+        under_way = _under_way(trace, warm)
+        for code, entry in enumerate(trace.entries):
+            mine = warm["entry"] == code
+            with_one[entry] += _sums(warm, mine & under_way)
+            alone[entry] += _sums(warm, mine & ~under_way)
+    known = [entry for entry, (count, *_) in with_one.items() if count and alone[entry][0]]
+    if not known:
+        return Beside(0, None)
+    expected = sum(with_one[entry][2] * alone[entry][1] / alone[entry][2] for entry in known)
+    took = sum(with_one[entry][1] for entry in known)
+    return Beside(int(sum(with_one[entry][0] for entry in known)), float(took / expected - 1))
+
+
+def _under_way(trace: Trace, batches: Table) -> NDArray[np.bool_]:
+    """bool[batches]: whether an entry was being compiled beside the batch's worker meanwhile."""
+    found = np.zeros(len(batches), dtype=np.bool_)
+    for start, end, worker in _spans(trace).tolist():
+        found |= (batches["worker"] == worker) & (batches["started"] < end) & (batches["ended"] > start)
+    return found
+
+
+_Sums = NDArray[np.float64]
+"""float64[3]: batches, their wall time and their promises, ns."""
+
+
+def _nothing() -> _Sums:
+    return np.zeros(3)
+
+
+def _sums(batches: Table, chosen: NDArray[np.bool_]) -> _Sums:
+    rows = batches.take(chosen)
+    return np.array([len(rows), (rows["ended"] - rows["started"]).sum(), rows["promised"].sum()], dtype=np.float64)
 
 
 def runs(found: Measured, simulated: Adaptation | None, sla: Sla) -> Series:
