@@ -247,6 +247,20 @@ def test_a_shift_is_met_one_entry_at_a_time() -> None:
     assert (late < 2).mean() > 0.9  # exact or padded, not dynamic
 
 
+def test_what_is_prepared_on_a_suspicion_goes_again_when_nothing_comes_of_it() -> None:
+    trace, watched = served([*SMALL, *LARGE[:22], *SMALL, *SMALL], FITTED)
+    assert [type(change) for change in watched.changes] == [EntryAsked, EntryDropped]
+    asked, dropped = watched.changes
+    assert isinstance(asked, EntryAsked)
+    assert isinstance(dropped, EntryDropped)
+    assert (dropped.entry, asked.warm) == (asked.entry.id, ((1, *asked.entry.hi),))
+    _, longer = served([*SMALL, *LARGE], FITTED)
+    assert longer.changes[0] == asked  # the one that is swapped in where the shift is proved
+    assert longer.changes[1].t == asked.t + COMPILE_NS
+    names = [trace.entries[code] for code in np.unique(trace.batches["entry"])]
+    assert asked.entry.id not in names
+
+
 def test_old_entries_stay_until_the_guard_passes_and_then_as_many_as_may() -> None:
     _, watched = served([*SMALL, *LARGE], FITTED)
     first_drop = next(c for c in watched.changes if isinstance(c, EntryDropped))
