@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trimtab.domain.trace import RunInfo
-from trimtab.evidence.stats import bootstrap, floor
+from parts import run_info
+from trimtab.evidence.stats import _blocks, bootstrap, floor
 from trimtab.evidence.stats.quantiles import quantile
 
 
@@ -122,14 +122,18 @@ def test_block_sums_are_circular_sums(n: int, length: int, start: int) -> None:
     assert bootstrap._block_sums(x, length)[start % n] == pytest.approx(direct)
 
 
-@given(st.integers(20, 200), st.integers(1, 10))
-@settings(deadline=None, max_examples=30)
-def test_every_draw_is_consecutive_inside_its_blocks_and_reaches_all_requests(n: int, length: int) -> None:
-    rows = np.concatenate(list(bootstrap._draws(n, length, 200, 1, rng(n))))
-    assert rows.shape == (200, n)
-    inside = (np.arange(1, n) % length) != 0
-    assert np.all((np.diff(rows, axis=1) % n)[:, inside] == 1)
-    assert set(rows.ravel().tolist()) == set(range(n))
+@given(st.integers(20, 200), st.integers(1, 10), st.integers(1, 3), st.sampled_from((0.5, 0.95, 0.99)), st.booleans())
+@settings(deadline=None, max_examples=60)
+def test_the_quantile_of_each_draw_is_that_of_all_its_values(
+    n: int, length: int, replays: int, q: float, crowded: bool
+) -> None:
+    """``crowded``: the largest values stand together, so that many draws hold too few of them or too many."""
+    arm = np.sort(rng(n).normal(size=(replays, n)).round(1)) if crowded else rng(n).normal(size=(replays, n))
+    arm[0, 0] = math.inf
+    starts = rng(n + 1).integers(0, n, size=(50, math.ceil(n / length)))
+    rows = (starts[:, :, None] + np.arange(length)).reshape(50, -1)[:, :n] % n
+    direct = [quantile(arm[:, drawn].reshape(-1), q) for drawn in rows]
+    assert _blocks.quantiles(arm, starts, length, q).tolist() == direct
 
 
 def test_a_ratio_of_sums_has_the_interval_that_theory_gives_for_independent_batches() -> None:
@@ -198,23 +202,15 @@ def test_with_many_replays_the_floor_is_a_quantile_of_the_differences() -> None:
     assert found.value == sorted(found.differences)[math.ceil(0.95 * 45) - 1]
 
 
-def run(**changes: object) -> RunInfo:
-    base: dict[str, object] = {
-        "id": "r", "plan": "p", "slice": "held-out", "source": "measured", "workload_sha256": "w",
-        "envelope_sha256": "e", "start_state": "fresh", "seed": 1, "workers": 1, "cores": (0,), "driver_core": 1,
-    }  # fmt: skip
-    return RunInfo(**(base | changes))  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize(
     ("change", "differs"),
     [
         ({"plan": "other", "id": "s", "seed": 2}, ()),
         ({"workload_sha256": "x"}, ("workload",)),
-        ({"envelope_sha256": "x", "start_state": "warm"}, ("envelope", "start state")),
+        ({"envelope_sha256": "x", "start_state": "cold"}, ("envelope", "start state")),
         ({"versions": {"onnxruntime": "1"}}, ("versions",)),
-        ({"source": "simulated", "slice": "tune"}, ("source", "slice")),
+        ({"source": "measured", "slice": "tune"}, ("source", "slice")),
     ],
 )
 def test_runs_that_differ_are_not_comparable(change: dict[str, object], differs: tuple[str, ...]) -> None:
-    assert floor.incomparable(run(), run(**change)) == differs
+    assert floor.incomparable(run_info(), run_info(**change)) == differs

@@ -14,7 +14,7 @@ Limits: batches do not re-form; a batch is n requests of one n-th of its work ea
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from trimtab.evidence.attribute.split import Int
 
 Sets = tuple[tuple[int, ...], ...]
 Blocks = Sequence[tuple[int, int, int]]
+TOGETHER = 1 << 15
 
 
 def one(ready: Int, work: Int) -> Int:
@@ -33,29 +34,42 @@ def one(ready: Int, work: Int) -> Int:
 
 def two(ready: Int, work: Int) -> Int:
     """Waits behind two equal workers, in order of readiness."""
-    starts: list[int] = []
+    begins = np.empty(ready.size, dtype=np.int64)
     a = b = int(ready[0])
-    for r, w in zip(ready.tolist(), work.tolist(), strict=True):
-        if b < a:
-            a, b = b, a
-        start = a if a > r else r
-        starts.append(start)
-        a = start + w
-    return np.array(starts, dtype=np.int64) - ready
+    for part in _parts(ready.size):
+        starts: list[int] = []
+        for r, w in zip(ready[part].tolist(), work[part].tolist(), strict=True):
+            if b < a:
+                a, b = b, a
+            start = a if a > r else r
+            starts.append(start)
+            a = start + w
+        begins[part] = starts
+    begins -= ready
+    return begins
 
 
 def many(ready: Int, work: Int, workers: int) -> Int:
     """Waits behind any number of equal workers, in order of readiness."""
-    starts: list[int] = []
+    begins = np.empty(ready.size, dtype=np.int64)
     free = [int(ready[0])] * workers
     replace = heapq.heapreplace
-    for r, w in zip(ready.tolist(), work.tolist(), strict=True):
-        start = free[0]
-        if start < r:
-            start = r
-        starts.append(start)
-        replace(free, start + w)
-    return np.array(starts, dtype=np.int64) - ready
+    for part in _parts(ready.size):
+        starts: list[int] = []
+        for r, w in zip(ready[part].tolist(), work[part].tolist(), strict=True):
+            start = free[0]
+            if start < r:
+                start = r
+            starts.append(start)
+            replace(free, start + w)
+        begins[part] = starts
+    begins -= ready
+    return begins
+
+
+def _parts(count: int) -> Iterator[slice]:
+    """Requests that are Python numbers at the same time: a million of them would take 100 MB."""
+    return (slice(begin, begin + TOGETHER) for begin in range(0, count, TOGETHER))
 
 
 def overlapping(ready: Int, work: Int, kind: Int, sets: Sets) -> Int:
@@ -158,14 +172,18 @@ class _ByEvent:
 
 
 class Group:
-    """Requests whose eligibility classes are connected: ``rows`` in order of readiness."""
+    """Requests whose eligibility classes are connected: ``rows`` in order of readiness; all of them where they are so
+    already."""
 
     def __init__(self, rows: Int, ready: Int, kind: Int, sets: Sets, rank: Int | None, blocks: Blocks) -> None:
-        self.rows = rows[np.argsort(ready[rows], kind="stable")]
-        self.ready: Int = ready[self.rows]
-        used = sorted(set(np.unique(kind[self.rows]).tolist()))
+        own: Int = ready if rows.size == ready.size else ready[rows]
+        self.rows: Int | slice = rows if own is not ready else slice(None)
+        if np.any(own[1:] < own[:-1]):
+            order = np.argsort(own, kind="stable")
+            self.rows, own = rows[order], own[order]
+        self.ready: Int = own
+        used, self.kind = _renumbered(kind[self.rows], len(sets))
         self.sets: Sets = tuple(sets[k] for k in used)
-        self.kind: Int = np.searchsorted(np.array(used, dtype=np.int64), kind[self.rows]).astype(np.int64)
         self.rank = None if rank is None else rank[self.rows]
         mine, begin = {worker for workers in self.sets for worker in workers}, int(self.ready[0])
         cut = [(max(t, begin), length - max(begin - t, 0), worker) for t, length, worker in blocks if worker in mine]
@@ -184,6 +202,14 @@ class Group:
         if len(self.sets[0]) == 2:
             return two(self.ready, work)
         return many(self.ready, work, len(self.sets[0]))
+
+
+def _renumbered(kind: Int, count: int) -> tuple[list[int], Int]:
+    """Which of ``count`` kinds there are, and each one's position among those."""
+    if count == 1:
+        return [0], kind
+    used, position = np.unique(kind, return_inverse=True)
+    return used.tolist(), position.astype(np.int64, copy=False)
 
 
 def connected(sets: Sets) -> list[list[int]]:
@@ -212,7 +238,7 @@ class Queue:
         self._size = ready.size
         self._groups: list[Group] = []
         for positions in connected(sets):
-            mine = rows[np.isin(kind[rows], positions)]
+            mine = rows if len(positions) == len(sets) else rows[np.isin(kind[rows], positions)]
             if mine.size:
                 self._groups.append(Group(mine, ready, kind, sets, rank, blocks))
 

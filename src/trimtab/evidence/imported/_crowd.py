@@ -18,7 +18,7 @@ that of arrival.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 import numpy as np
@@ -26,11 +26,15 @@ from numpy.typing import NDArray
 
 from trimtab.domain.noun import NEVER
 from trimtab.evidence.attribute.replays import Queue
+from trimtab.evidence.imported._columns import Ints, at, filled, recorded, same, single, total
 from trimtab.evidence.imported.recorded import Calls
 from trimtab.evidence.stats.quantiles import Floats
 
 RARE = 0.05
 MOST_WORKERS = 256
+FEW = 1000
+SLICE = 1 << 20
+"""Instants that are looked up at once, so that what is made on the way stays small."""
 
 
 class Waits(msgspec.Struct, frozen=True):
@@ -48,53 +52,55 @@ class Waits(msgspec.Struct, frozen=True):
 
 def waits(given: Calls, workers: int) -> Waits:
     """The queue of every call, cut by who was busy meanwhile; ``workers`` 0 = count them."""
-    nothing = np.zeros(given.latency.size)
-    wait = np.nan_to_num(given.queue)
-    if given.derived or not np.isfinite(given.queue).any():
+    nothing = same(0.0, given.latency.size)
+    if given.derived or not recorded(given.queue):
         return Waits(nothing, nothing, nothing, workers, False)
-    grain = 1.5 * _unit(given)
-    spans = _spans(given, grain)
-    named = np.unique(given.worker[given.worker != NEVER])
+    wait, grain = filled(given.queue), 1.5 * _unit(given)
+    named = np.unique(given.worker[given.worker != NEVER]) if not single(given.worker) else np.empty(0, dtype=np.int64)
     if 1 < named.size <= MOST_WORKERS and np.all(given.worker != NEVER):
         return _named(given, wait, named, max(workers, named.size), grain)
-    count = _Level(*spans)
+    count = _Level(*_spans(given, grain))
     known = max(workers, int(named.size))
-    many = known or _seen(_Level(*_spans(given, -grain)), given, wait)
-    free = count.below(many, given.begin) - count.below(many, given.begin - wait)
-    idle = np.minimum(np.maximum(free, 0.0), wait)
+    many = known or _seen(_Level(*_spans(given, -grain)) if grain else count, given, wait)
+    below = count.below(many)
+    idle = np.minimum(np.maximum(below(given.begin) - below(given.begin - wait), 0.0), wait)
     return Waits(wait - idle, idle, nothing, many, not known)
 
 
 def _spans(given: Calls, wider: float) -> tuple[Floats, Floats]:
     """Begin and end of each batch's run, moved apart by ``wider`` at each end."""
-    heads = given.head & np.isfinite(given.run)
-    begin, run = given.begin[heads], given.run[heads]
+    heads = np.flatnonzero(given.head & np.isfinite(given.run))
+    begin, run = at(given.begin, heads), at(given.run, heads)
     by = np.maximum(wider, -0.49 * run)
     return begin - by, begin + run + by
 
 
 def _unit(given: Calls) -> float:
     """The unit in which times were rounded, ns: 0 unless all of them are whole seconds, ms or us."""
-    told = np.concatenate([given.begin, given.run[np.isfinite(given.run)]])
+    run = given.run[np.isfinite(given.run)]
     for unit in (1e9, 1e6, 1e3):
-        if told.size and np.all(told % unit == 0):
+        if given.begin.size and all(_multiples(told, unit) for told in (given.begin, run)):
             return unit
     return 0.0
+
+
+def _multiples(told: Floats, unit: float) -> bool:
+    """Whether all are; the first few nearly always tell."""
+    return bool(np.all(told[:FEW] % unit == 0) and np.all(told % unit == 0))
 
 
 def _named(given: Calls, wait: Floats, named: NDArray[np.int64], workers: int, grain: float) -> Waits:
     """The cut where each call says its worker."""
     heads = given.head & np.isfinite(given.run)
     idle, elsewhere = np.zeros(wait.size), np.zeros(wait.size)
-    whole = _Level(*_spans(given, grain))
+    short = _Level(*_spans(given, grain)).below(workers)
     for worker in named:
         rows = np.flatnonzero(given.worker == worker)
         mine = heads & (given.worker == worker)
-        own = _Level(given.begin[mine] - grain, given.begin[mine] + given.run[mine] + grain)
+        own = _Level(given.begin[mine] - grain, given.begin[mine] + given.run[mine] + grain).below(1)
         till, from_ = given.begin[rows], given.begin[rows] - wait[rows]
-        idle[rows] = np.clip(own.below(1, till) - own.below(1, from_), 0.0, wait[rows])
-        short = np.clip(whole.below(workers, till) - whole.below(workers, from_), 0.0, wait[rows])
-        elsewhere[rows] = np.maximum(short - idle[rows], 0.0)
+        idle[rows] = np.clip(own(till) - own(from_), 0.0, wait[rows])
+        elsewhere[rows] = np.maximum(np.clip(short(till) - short(from_), 0.0, wait[rows]) - idle[rows], 0.0)
     return Waits(wait - idle, idle, elsewhere, workers, False)
 
 
@@ -112,12 +118,10 @@ class _Level:
     """How many spans cover each instant."""
 
     def __init__(self, start: Floats, end: Floats) -> None:
-        edges = np.concatenate((start, end))
-        steps = np.concatenate((np.ones(start.size), -np.ones(end.size)))
-        order = np.argsort(edges, kind="stable")
+        edges = np.concatenate((np.sort(start), np.sort(end)))
+        order = np.argsort(edges, kind="stable")  # which merges what is sorted already
         self._at = edges[order]
-        self._level = np.cumsum(steps[order])
-        self._length = np.diff(self._at, append=self._at[-1] if self._at.size else 0.0)
+        self._level = np.cumsum(np.where(order < start.size, np.int8(1), np.int8(-1)), dtype=np.int32)
 
     def at(self, t: Floats) -> Floats:
         place = np.searchsorted(self._at, t, side="right") - 1
@@ -125,31 +129,36 @@ class _Level:
 
     def exceeded_rarely(self) -> int:
         """The smallest level that is exceeded in at most 5 % of busy time."""
-        spent = np.bincount(np.maximum(self._level, 0).astype(np.int64), weights=self._length)
+        spent = np.bincount(np.maximum(self._level[:-1], 0), weights=np.diff(self._at))
         above = np.cumsum(spent[::-1])[::-1]  # above[k] = time at level k or more
         allowed = RARE * float(spent[1:].sum())
         return int(np.argmax(np.append(above, 0.0)[1:] <= allowed)) if spent.size > 1 else 1
 
-    def below(self, level: int, t: Floats) -> Floats:
-        """Time from before the first edge to each ``t`` during which fewer than ``level`` spans covered it."""
+    def below(self, level: int) -> Callable[[Floats], Floats]:
+        """Time from before the first edge to each instant during which fewer than ``level`` spans covered it."""
         if not self._at.size:
-            return t
+            return lambda t: t
         under = self._level < level
-        total = np.concatenate(([0.0], np.cumsum(np.where(under, self._length, 0.0))))
-        place = np.searchsorted(self._at, t, side="right") - 1
-        inside = np.maximum(place, 0)
-        since = np.where(under[inside], t - self._at[inside], 0.0)
-        return np.asarray(np.where(place >= 0, total[inside] + since, t - self._at[0]), dtype=np.float64)
+        before = np.diff(self._at, prepend=self._at[0])
+        before[1:][~under[:-1]] = 0.0
+        np.cumsum(before, out=before)
+
+        def until(t: Floats) -> Floats:
+            place = np.searchsorted(self._at, t, side="right") - 1
+            inside = np.maximum(place, 0)
+            since = np.where(under[inside], t - self._at[inside], 0.0)
+            return np.asarray(np.where(place >= 0, before[inside] + since, t - self._at[0]), dtype=np.float64)
+
+        return lambda t: np.concatenate([until(t[k : k + SLICE]) for k in range(0, max(t.size, 1), SLICE)])
 
 
 class Backlog(msgspec.Struct, frozen=True):
     """Busy wait that each cause's removal alone gives back (``relief``), that useful work alone makes (``capacity``),
-    that all causes together make (``excess``), and that the model does not explain; float64 ns each."""
+    and that all causes together make (``excess``); float64 ns each. The unmodelled rest is in none."""
 
     relief: dict[str, Floats]
     capacity: Floats
     excess: Floats
-    unmodelled: Floats
 
 
 def backlog(given: Calls, wait: Waits, useful: Floats, causes: Mapping[str, Floats]) -> Backlog:
@@ -158,53 +167,59 @@ def backlog(given: Calls, wait: Waits, useful: Floats, causes: Mapping[str, Floa
     The cause ``imbalance`` keeps calls to their recorded worker; without it any of them may take any call.
     """
     rows = np.flatnonzero(np.isfinite(given.run))
+    nothing = same(0.0, given.latency.size)
     if not wait.workers or not wait.busy.any() or not rows.size:
-        nothing = np.zeros(given.latency.size)
-        return Backlog(dict.fromkeys(causes, nothing), nothing, nothing, wait.busy)
+        return Backlog(dict.fromkeys(causes, nothing), nothing, nothing)
     model = _Model(given, wait, rows)
     work = {name: _shared(given, part) for name, part in causes.items() if part.any()}
     base = _shared(given, useful)
-    pinned = ("imbalance",) if wait.elsewhere.any() else ()
-    names = (*work, "hold", *pinned)
+    held = ("hold",) if model.held else ()
+    names = (*work, *held, *(("imbalance",) if wait.elsewhere.any() else ()))
 
     def waiting(present: tuple[str, ...]) -> Floats:
-        total = sum((work[name] for name in present if name in work), base)
-        return model.wait(total, held="hold" in present, pinned="imbalance" in present)
+        whole = total(base, *(work[name] for name in present if name in work))
+        return model.wait(whole, held="hold" in present, pinned="imbalance" in present)
 
     everything = waiting(names)
     safe = np.maximum(everything, 1.0)
     alone = np.minimum(waiting(()), everything)
-    relief = {name: np.zeros(given.latency.size) for name in (*causes, "hold", "imbalance")}
+    relief = dict.fromkeys((*causes, "hold", "imbalance"), nothing)
     for name in names:
         saved = np.maximum(everything - waiting(tuple(n for n in names if n != name)), 0.0)
         relief[name] = wait.busy * np.minimum(saved / safe, 1.0)
     modelled = everything > 0
     capacity = np.where(modelled, wait.busy * alone / safe, 0.0)
-    return Backlog(relief, capacity, np.where(modelled, wait.busy - capacity, 0.0), np.where(modelled, 0.0, wait.busy))
+    return Backlog(relief, capacity, np.where(modelled, wait.busy - capacity, 0.0))
 
 
 def _shared(given: Calls, part: Floats) -> Floats:
     """Each call's share of its batch's part."""
+    if single(given.batch):
+        return part
     size = np.where(np.isfinite(given.size) & (given.batch != NEVER), np.maximum(given.size, 1.0), 1.0)
     return np.asarray(part / size, dtype=np.float64)
 
 
 class _Model:
-    """The queue of the calls that ran, asked with different work."""
+    """The queue of the calls that ran, asked with different work. ``held`` = some of them became ready later than they
+    arrived."""
 
-    def __init__(self, given: Calls, wait: Waits, rows: NDArray[np.int64]) -> None:
-        self._rows = rows
-        early = given.arrived.astype(np.int64)
-        late = (given.arrived + np.nan_to_num(given.hold) + wait.idle).astype(np.int64)
-        self._ready = {False: early, True: late}
-        pool = (tuple(range(wait.workers)),)
-        named, code = np.unique(given.worker, return_inverse=True)
-        one = np.zeros(early.size, dtype=np.int64)
-        each = tuple((k,) for k in range(named.size))
-        self._sets = {False: (pool, one), True: (each, code.reshape(-1).astype(np.int64))}
+    def __init__(self, given: Calls, wait: Waits, rows: Ints) -> None:
+        late = total(filled(given.hold), wait.idle)
+        self.held = bool(late.any())
+        self._given, self._rows, self._late, self._workers = given, rows, late, wait.workers
+        self._queues: dict[tuple[bool, bool], Queue] = {}
 
     def wait(self, work: Floats, *, held: bool, pinned: bool) -> Floats:
-        sets, kind = self._sets[pinned]
-        queue = Queue(self._rows, self._ready[held], kind, sets, None, [])
-        found = queue.waits(np.rint(np.maximum(work, 0.0)).astype(np.int64))
+        if (held, pinned) not in self._queues:
+            self._queues[held, pinned] = self._queue(held, pinned)
+        found = self._queues[held, pinned].waits(np.rint(np.maximum(work, 0.0)).astype(np.int64))
         return np.asarray(found, dtype=np.float64)
+
+    def _queue(self, held: bool, pinned: bool) -> Queue:
+        ready = (total(self._given.arrived, self._late) if held else self._given.arrived).astype(np.int64)
+        if not pinned:
+            kind = np.zeros(ready.size, dtype=np.int64)
+            return Queue(self._rows, ready, kind, (tuple(range(self._workers)),), None, [])
+        named, code = np.unique(self._given.worker, return_inverse=True)
+        return Queue(self._rows, ready, code.reshape(-1), tuple((k,) for k in range(named.size)), None, [])

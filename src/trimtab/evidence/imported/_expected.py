@@ -20,6 +20,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
+from trimtab.evidence.imported._columns import empty, filled, same, total
 from trimtab.evidence.imported._warm import Warm, learn
 from trimtab.evidence.imported.recorded import Bool, Calls
 from trimtab.evidence.stats.quantiles import Floats
@@ -48,43 +49,55 @@ def expected(given: Calls, baseline: Calls | None) -> Expected:
     """The steps of every call's on-core time (see the module's theory)."""
     own, change = _learn(given, baseline)
     before = None if baseline is None else _learn(baseline, None)[0]
-    warm = own(given.volume)
+    warm, on_core = own(given.volume), given.on_core
     known = np.isfinite(warm) & np.isfinite(given.run)
-    excess = np.where(known, given.on_core - warm, 0.0)
-    started = given.first | given.outside | (np.nan_to_num(given.compile) > 0)
-    compiled = np.minimum(np.nan_to_num(given.compile), np.nan_to_num(given.on_core))
-    over = np.maximum(excess, 0.0)
-    cold = np.where(started, over, np.where(given.changed, np.minimum(over, change * np.nan_to_num(warm)), 0.0))
-    cold = np.where(known, cold, compiled)
-    reference = np.where(before.covers(given.volume), before(given.volume), np.nan) if before is not None else warm
-    reference = np.where(np.isfinite(reference), reference, warm)
-    premium = np.where(known, np.maximum(warm - reference, 0.0), 0.0)
-    floor = own if before is None else own.with_more(before)
-    at_true = floor(given.true_volume)
-    able = known & np.isfinite(at_true) & np.isfinite(floor(given.volume))
-    padding = np.where(able, np.maximum(floor(given.volume) - at_true, 0.0), 0.0)
-    padding = np.minimum(padding, np.nan_to_num(warm) - premium)
+    excess = np.where(known, on_core - warm, 0.0)
+    cold = np.where(known, _cold(given, np.maximum(excess, 0.0), change, warm),
+                    np.minimum(filled(given.compile), filled(on_core)))  # fmt: skip
+    premium = same(0.0, warm.size)
+    if before is not None:
+        reference = np.where(before.covers(given.volume), before(given.volume), np.nan)
+        premium = np.where(known, np.maximum(warm - np.where(np.isfinite(reference), reference, warm), 0.0), 0.0)
+    padding, padding_known = _padding(given, own if before is None else own.with_more(before), known)
+    padding = padding if empty(padding) else np.minimum(padding, filled(warm) - premium)
     return Expected(
-        warm=own, known=known, padding_known=bool(able[given.true_volume < given.volume].any()), cold=cold,
+        warm=own, known=known, padding_known=padding_known, cold=cold,
         interference=excess - np.where(known, cold, 0.0), premium=premium, padding=padding,
-        useful=np.where(known, warm - premium - padding, 0.0),
+        useful=np.where(known, warm - total(premium, padding), 0.0),
     )  # fmt: skip
+
+
+def _cold(given: Calls, over: Floats, change: float, warm: Floats) -> Floats:
+    """What a run that started something takes beyond its warm time (``over``), a changed one as it typically does."""
+    started = given.first | given.outside | (filled(given.compile) > 0)
+    later = np.where(given.changed, np.minimum(over, change * filled(warm)), 0.0) if change else 0.0
+    return np.where(started, over, later)
+
+
+def _padding(given: Calls, floor: Warm, known: Bool) -> tuple[Floats, bool]:
+    """Time at the executed volume beyond that at the true one, and whether any is known."""
+    if given.true_volume is given.volume:
+        return same(0.0, known.size), False
+    at_true, at_executed = floor(given.true_volume), floor(given.volume)
+    able = known & np.isfinite(at_true) & np.isfinite(at_executed)
+    padding = np.where(able, np.maximum(at_executed - at_true, 0.0), 0.0)
+    return padding, bool(able[given.true_volume < given.volume].any())
 
 
 def _learn(given: Calls, baseline: Calls | None) -> tuple[Warm, float]:
     """T, and by what share of it a changed run is slower than an unchanged one (0 = no slower, or not known)."""
     on_core, plain = given.on_core, given.plain
-    same = plain & ~given.changed
+    steady = plain & ~given.changed
     every = learn(given.volume[plain], on_core[plain])
     rows, slower = plain, 0.0
-    if same.sum() >= CHANGES_NEEDED and (plain & given.changed).sum() >= CHANGES_NEEDED:
+    if steady.sum() >= CHANGES_NEEDED and (plain & given.changed).sum() >= CHANGES_NEEDED:
         ratio = on_core / np.maximum(every(given.volume), 1.0)
-        level = float(np.median(ratio[same]))
+        level = float(np.median(ratio[steady]))
         slower = float(np.median(ratio[plain & given.changed])) / level - 1 if level > 0 else 0.0
         if slower > SLOWER:
             return Warm(every.at, every.time * level), slower
         return every, 0.0
-    if baseline is not None and same.sum() < CHANGES_NEEDED:
+    if baseline is not None and steady.sum() < CHANGES_NEEDED:
         other = baseline.plain & ~baseline.changed
         if other.sum() > max(CHANGES_NEEDED, baseline.plain.sum() / 2):
             quiet = learn(baseline.volume[other], baseline.on_core[other])

@@ -20,6 +20,7 @@ from trimtab.evidence.classify import failures
 from trimtab.evidence.classify.classes import Effect
 from trimtab.evidence.classify.known import Facts
 from trimtab.evidence.imported._baseline import FIFTH, Side, against, by_volume, premium
+from trimtab.evidence.imported._columns import filled
 from trimtab.evidence.imported._removals import Removals
 from trimtab.evidence.imported.recorded import Calls
 from trimtab.evidence.stats.quantiles import Floats, quantile
@@ -107,7 +108,7 @@ def _tail(given: Calls) -> NDArray[np.bool_]:
 
 
 def _idle(found: Removals, tail: NDArray[np.bool_]) -> tuple[float | None, float | None]:
-    wait, hold = found.wait, np.nan_to_num(found.given.hold)
+    wait, hold = found.wait, filled(found.given.hold)
     if not (np.isfinite(found.given.queue).any() or np.isfinite(found.given.hold).any()):
         return None, None
     busy, free = float(wait.busy[tail].sum()), float((wait.idle + hold)[tail].sum())
@@ -132,7 +133,7 @@ def _first_runs(given: Calls, found: Removals, before: Calls | None) -> tuple[fl
     Where most runs changed, the baseline's are set beside them: there must be some that did not.
     """
     changed = given.changed & (found.found.cold > 0)
-    first = given.first | given.outside | (np.nan_to_num(given.compile) > 0) | changed
+    first = given.first | given.outside | (filled(given.compile) > 0) | changed
     if not (first.any() or np.isfinite(given.compile).any()):
         return None, None
     slowness, cold = _slowness(given, found, first)

@@ -16,6 +16,8 @@ to that.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import cache
 
 import msgspec
 import numpy as np
@@ -23,9 +25,11 @@ from numpy.typing import NDArray
 
 from trimtab.domain.imported import Imported
 from trimtab.evidence.classify.classes import Effect
+from trimtab.evidence.imported._columns import at, empty, filled, recorded, same, total
 from trimtab.evidence.imported._crowd import Backlog, Waits, backlog, waits
 from trimtab.evidence.imported._expected import Expected, expected
 from trimtab.evidence.imported.recorded import Calls
+from trimtab.evidence.stats import strata
 from trimtab.evidence.stats.bootstrap import paired_quantile
 from trimtab.evidence.stats.quantiles import Floats, quantile, relaxation_requests
 
@@ -46,15 +50,18 @@ class Removals(msgspec.Struct, frozen=True):
     given: Calls
     found: Expected
     wait: Waits
-    behind: Backlog
     gone: dict[str, Floats]
     odd: Floats
 
     def without(self, *causes: str, odd: bool = False) -> Floats:
         """Latencies of all scheduled requests if ``causes`` were gone, ns."""
+        nothing = same(0.0, self.rows.size)
+        taken = total(nothing, *(self.gone[cause] for cause in causes if cause in self.gone))
+        taken = total(taken, self.odd) if odd else taken
+        if self.rows.size == self.observed.size:
+            return self.observed - np.minimum(taken, self.observed)
         out = self.observed.copy()
-        taken = sum((self.gone[cause] for cause in causes if cause in self.gone), np.zeros(self.rows.size))
-        out[self.rows] -= np.minimum(taken + (self.odd if odd else 0.0), out[self.rows])
+        out[self.rows] -= np.minimum(taken, out[self.rows])
         return out
 
     @property
@@ -65,51 +72,51 @@ class Removals(msgspec.Struct, frozen=True):
 
 def removals(table: Imported, given: Calls, baseline: Calls | None, known: dict[str, float]) -> Removals:
     """The parts of every call that each cause would take away."""
-    found = expected(given, baseline)
-    run = np.nan_to_num(given.run)
-    over = np.maximum(found.interference, 0.0)
-    memory = np.where(_near_limit(given, known), over, 0.0)
-    launch = _launch(table, given, known, np.where(found.known, found.useful, run))
+    found, nothing = expected(given, baseline), same(0.0, given.run.size)
+    run, over = filled(given.run), np.maximum(found.interference, 0.0)
+    near = _near_limit(given, known)
+    memory = np.where(near, over, 0.0) if near.any() else nothing
     work = {
-        "cold": found.cold, "interference": over - memory, "premium": found.premium, "padding": found.padding,
-        "off_core": np.nan_to_num(given.off_core), "stall": np.nan_to_num(given.stall), "memory": memory,
-        "launch": launch,
+        "cold": found.cold, "interference": over if empty(memory) else over - memory, "premium": found.premium,
+        "padding": found.padding, "off_core": filled(given.off_core), "stall": filled(given.stall), "memory": memory,
+        "launch": _launch(table, given, known, found, run),
     }  # fmt: skip
     wait = waits(given, int(known.get("workers", 0)))
-    behind = backlog(given, wait, np.maximum(run - sum(work.values(), np.zeros(run.size)), 0.0), work)
-    gone = {name: part + behind.relief[name] for name, part in work.items()}
-    gone["hold"] = np.nan_to_num(given.hold) + wait.idle + behind.relief.get("hold", 0.0)
-    gone["imbalance"] = behind.relief.get("imbalance", np.zeros(run.size))
-    gone["slip"] = np.nan_to_num(given.slip)
+    behind = backlog(given, wait, np.maximum(run - total(nothing, *work.values()), 0.0), work)
+    gone = {name: total(part, behind.relief[name]) for name, part in work.items()}
+    gone["hold"] = total(filled(given.hold), wait.idle, behind.relief.get("hold", nothing))
+    gone["imbalance"] = behind.relief.get("imbalance", nothing)
+    gone["slip"] = filled(given.slip)
     gone["capacity"] = behind.capacity
     odd = np.maximum(given.remainder - (np.median(given.remainder) if run.size else 0.0), 0.0)
-    if given.derived and given.overlap and not np.isfinite(given.queue).any():
+    if given.derived and given.overlap and not recorded(given.queue):
         # What looks like run time holds unrecorded waits: only differences between first and later runs may be read.
-        gone = {name: part if name in ("cold", "slip") else np.zeros(run.size) for name, part in gone.items()}
+        gone = {name: part if name in ("cold", "slip") else nothing for name, part in gone.items()}
         odd = odd + over
     seconds = table.trace.latency
     observed = np.where(np.isfinite(seconds), seconds * 1e9, np.inf)
-    return Removals(observed, given.row, given, found, wait, behind, gone, odd + _excess_left(behind, gone))
+    return Removals(observed, given.row, given, found, wait, gone, total(odd, _excess_left(behind)))
 
 
-def _excess_left(behind: Backlog, gone: dict[str, Floats]) -> Floats:
+def _excess_left(behind: Backlog) -> Floats:
     """Waiting that all causes make together beyond what they give back one by one."""
-    alone = sum((relief for relief in behind.relief.values()), np.zeros(behind.excess.size))
-    return np.maximum(behind.excess - alone, 0.0)
+    alone = total(same(0.0, behind.excess.size), *behind.relief.values())
+    return behind.excess if empty(behind.excess) else np.maximum(behind.excess - alone, 0.0)
 
 
 def _near_limit(given: Calls, known: dict[str, float]) -> NDArray[np.bool_]:
     limit = known.get("limit_mb", math.inf)
-    return np.asarray(np.nan_to_num(given.peak) >= NEAR_LIMIT * limit, dtype=np.bool_)
+    return np.asarray(filled(given.peak) >= NEAR_LIMIT * limit, dtype=np.bool_)
 
 
-def _launch(table: Imported, given: Calls, known: dict[str, float], useful: Floats) -> Floats:
+def _launch(table: Imported, given: Calls, known: dict[str, float], found: Expected, run: Floats) -> Floats:
     """Launches times their cost, at most the useful time that they are part of."""
     if "launches" not in known or "launch_us" not in known:
-        return np.zeros(given.row.size)
+        return same(0.0, given.row.size)
     column = table.stages.columns.get("launches")
-    many = np.full(given.row.size, known["launches"]) if column is None else column[given.row]
-    return np.asarray(np.minimum(np.nan_to_num(many) * known["launch_us"] * 1e3, useful), dtype=np.float64)
+    many = same(known["launches"], given.row.size) if column is None else at(column, given.row)
+    useful = np.where(found.known, found.useful, run)
+    return np.asarray(np.minimum(filled(many) * known["launch_us"] * 1e3, useful), dtype=np.float64)
 
 
 def effects(found: Removals, q: float, rng: np.random.Generator) -> dict[str, Effect]:
@@ -119,11 +126,11 @@ def effects(found: Removals, q: float, rng: np.random.Generator) -> dict[str, Ef
     if not math.isfinite(bound) or bound <= least:
         return {}
     whole = bound - least
-    relaxation = relaxation_requests(found.observed)
+    relaxation = cache(lambda: relaxation_requests(found.observed))
     out = {}
     for cause, gone in found.gone.items():
-        gain = bound - quantile(found.without(cause), q)
-        if not gone.any() or gain < LEAST * bound:
+        gain = bound - quantile(found.without(cause), q) if gone.any() else 0.0
+        if gain < LEAST * bound:
             out[cause] = Effect(0.0, 0.0, 0.0)
             continue
         between = _interval(found, cause, q, rng, relaxation)
@@ -133,14 +140,14 @@ def effects(found: Removals, q: float, rng: np.random.Generator) -> dict[str, Ef
 
 
 def _interval(
-    found: Removals, cause: str, q: float, rng: np.random.Generator, relaxation: float
+    found: Removals, cause: str, q: float, rng: np.random.Generator, relaxation: Callable[[], float]
 ) -> tuple[float, float] | None:
     """Interval of Q(without) / Q(observed)."""
     without, n = found.without(cause), found.observed.size
     resamples = int(np.clip(DRAWN // max(n, 1), 100, 400))
     if cause == "cold":
         return _apart(found.observed, without, q, rng, resamples)
-    ratio = paired_quantile(found.observed, without, q, rng, resamples=resamples, relaxation=relaxation)
+    ratio = paired_quantile(found.observed, without, q, rng, resamples=resamples, relaxation=relaxation())
     return None if ratio.interval is None else (ratio.interval.lo, ratio.interval.hi)
 
 
@@ -149,13 +156,9 @@ def _apart(
 ) -> tuple[float, float] | None:
     """The interval with calls that the cause touches and those that it does not drawn apart."""
     touched = without < observed
-    groups = [np.flatnonzero(touched), np.flatnonzero(~touched)]
-    if groups[0].size < FEWEST_EVENTS:
+    if int(touched.sum()) < FEWEST_EVENTS:
         return None
-    ratios = []
-    for _ in range(resamples):
-        rows = np.concatenate([rng.choice(group, group.size) for group in groups if group.size])
-        top = quantile(observed[rows], q)
-        ratios.append(quantile(without[rows], q) / top if math.isfinite(top) else 1.0)
-    lo, hi = np.quantile(ratios, [0.025, 0.975])
+    before, after = strata.quantiles((observed, without), (touched, ~touched), q, rng, resamples).T
+    known = np.isfinite(before) & (before > 0)
+    lo, hi = np.quantile(np.where(known, after / np.where(known, before, 1.0), 1.0), [0.025, 0.975])
     return float(lo), float(hi)

@@ -44,8 +44,9 @@ class Warm:
             return np.where(volume == self.at[0], self.time[0], math.nan)
         out = np.interp(volume, self.at, self.time)
         for beyond, a, b in ((volume < self.at[0], 0, 1), (volume > self.at[-1], -1, -2)):
+            rows = np.flatnonzero(beyond)
             slope = (self.time[b] - self.time[a]) / (self.at[b] - self.at[a])
-            out = np.where(beyond, np.maximum(self.time[a] + slope * (volume - self.at[a]), 0.0), out)
+            out[rows] = np.maximum(self.time[a] + slope * (volume[rows] - self.at[a]), 0.0)
         return np.asarray(out, dtype=np.float64)
 
     def with_more(self, other: Warm) -> Warm:
@@ -59,14 +60,22 @@ class Warm:
 def learn(volume: Floats, run: Floats) -> Warm:
     """T from plain runs: their volumes, and their run times."""
     known = np.isfinite(volume) & np.isfinite(run)
-    volume, run = volume[known], run[known]
+    if not known.all():
+        volume, run = volume[known], run[known]
     if not volume.size:
         return Warm(np.empty(0), np.empty(0))
-    distinct, code = np.unique(volume, return_inverse=True)
-    if distinct.size > GROUPS:
-        edges = np.unique(np.quantile(volume, np.arange(1, GROUPS) / GROUPS))
-        code = np.searchsorted(edges, volume, side="right")
-    groups = [code == k for k in np.unique(code)]
-    at = np.array([np.median(volume[rows]) for rows in groups])
-    time = np.array([np.median(run[rows]) for rows in groups])
+    group = np.searchsorted(_edges(volume), volume, side="right").astype(np.uint8)
+    order, ends = np.argsort(group, kind="stable"), np.cumsum(np.bincount(group))[:-1]
+    at, time = (
+        np.array([np.median(part) for part in np.split(column[order], ends) if part.size]) for column in (volume, run)
+    )
     return Warm(at, time)
+
+
+def _edges(volume: Floats) -> Floats:
+    """Where one group ends and the next begins: between all volumes where these are few."""
+    ordered = np.sort(volume)
+    distinct = ordered[np.append(True, ordered[1:] != ordered[:-1])]
+    if distinct.size <= GROUPS:
+        return np.asarray(distinct[1:], dtype=np.float64)
+    return np.unique(np.quantile(ordered, np.arange(1, GROUPS) / GROUPS))

@@ -20,6 +20,9 @@ another shape than that worker's run before, outside = it ran on the fallback.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import reduce
+
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +30,19 @@ from numpy.typing import NDArray
 from trimtab.domain.imported import Imported
 from trimtab.domain.noun import NEVER
 from trimtab.domain.route import ROUTE_KINDS
+from trimtab.evidence.imported._columns import (
+    Ints,
+    at,
+    codes,
+    empty,
+    filled,
+    first_places,
+    ns,
+    recorded,
+    same,
+    single,
+    total,
+)
 from trimtab.evidence.stats.quantiles import Floats
 
 Bool = NDArray[np.bool_]
@@ -75,12 +91,13 @@ class Calls(msgspec.Struct, frozen=True):
     @property
     def on_core(self) -> Floats:
         """Run time without run-queue delay and stalls."""
-        return np.asarray(self.run - np.nan_to_num(self.off_core) - np.nan_to_num(self.stall), dtype=np.float64)
+        lost = total(filled(self.off_core), filled(self.stall))
+        return self.run if empty(lost) else self.run - lost
 
     @property
     def plain(self) -> Bool:
         """Runs that were neither first, nor compiling, nor outside the range."""
-        compiled = np.nan_to_num(self.compile) > 0
+        compiled = filled(self.compile) > 0
         return np.asarray(self.head & ~self.first & ~self.outside & ~compiled & np.isfinite(self.run), dtype=np.bool_)
 
 
@@ -88,42 +105,39 @@ def calls(table: Imported) -> Calls:
     """The stages of ``table``'s requests."""
     req = table.trace.requests
     row = np.flatnonzero((req["error"] == 0) & (req["done"] != NEVER))
-    stage = {name: column[row] for name, column in table.stages.columns.items()}
-    start = _ns(req["scheduled"][row])
-    latency = _ns(req["done"][row]) - start
-    slip = np.maximum(_ns(req["enqueued"][row]) - start, 0.0)
-    told = {name: _ns(stage[name]) for name in ("hold", "queue", "compute", "compile", "on_core", "runqueue")}
-    batch, size, head = _batches(req["batch"][row], _ns(stage["size"]))
+    stage = {name: at(column, row) for name, column in table.stages.columns.items()}
+    start = ns(at(req["scheduled"], row))
+    latency = ns(at(req["done"], row)) - start
+    enqueued = ns(at(req["enqueued"], row))
+    slip = np.maximum(enqueued - start, 0.0) if recorded(enqueued) else same(np.nan, row.size)
+    told = {name: ns(stage[name]) for name in ("hold", "queue", "compute", "compile", "on_core", "runqueue")}
+    batch, size, head = _batches(at(req["batch"], row), ns(stage["size"]))
     volume, true_volume, key = _volumes(table, row, stage, batch, size)
-    first, changed = _order_flags(key, stage["worker"].astype(np.int64), head, batch)
+    worker = stage["worker"] if single(stage["worker"]) else stage["worker"].astype(np.int64)
+    first, changed = _order_flags(key, worker, head, batch)
     reading, oversum = _reading(latency, slip, told)
     hold, queue, run, compiled = _unfolded(reading, told)
-    waits = np.nan_to_num(slip) + np.nan_to_num(hold) + np.nan_to_num(queue)
-    derived = not np.isfinite(run).any()
+    waits = total(filled(slip), filled(hold), filled(queue))
+    derived = not recorded(run)
     if derived:
         run = np.maximum(latency - waits, 0.0)
-    off_core, stall = _off_core(run, told, _ns(stage["throttled"]))
-    begin = start + waits
+    off_core, stall = _off_core(run, told, ns(stage["throttled"]))
     return Calls(
-        row=row, latency=latency, arrived=start + np.nan_to_num(slip), slip=slip, hold=hold, queue=queue, run=run,
+        row=row, latency=latency, arrived=total(start, filled(slip)), slip=slip, hold=hold, queue=queue, run=run,
         compile=compiled, off_core=off_core, stall=stall,
-        remainder=np.maximum(latency - waits - np.nan_to_num(run), 0.0),
-        begin=begin, volume=volume, true_volume=true_volume, size=size, worker=stage["worker"].astype(np.int64),
+        remainder=np.maximum(latency - total(waits, filled(run)), 0.0),
+        begin=total(start, waits), volume=volume, true_volume=true_volume, size=size, worker=worker,
         batch=batch, head=head, first=first, changed=changed, outside=_outside(table, row),
-        peak=stage.get("peak_mb", np.full(row.size, np.nan)), derived=derived,
+        peak=stage.get("peak_mb", same(np.nan, row.size)), derived=derived,
         overlap=_overlaps(start, latency), reading=reading, oversum=oversum,
     )  # fmt: skip
 
 
-def _ns(column: NDArray[np.int64]) -> Floats:
-    return np.where(column == NEVER, np.nan, column.astype(np.float64))
-
-
-def _batches(batch: NDArray[np.int64], size: Floats) -> tuple[NDArray[np.int64], Floats, Bool]:
+def _batches(batch: Ints, size: Floats) -> tuple[Ints, Floats, Bool]:
     """Batch code, members, and the first member of each batch; a request without a batch is its own."""
     head = np.ones(batch.size, dtype=bool)
     known = batch != NEVER
-    if not known.any():
+    if single(batch) or not known.any():
         return batch, size, head
     _, first, code, count = np.unique(batch[known], return_index=True, return_inverse=True, return_counts=True)
     rows = np.flatnonzero(known)
@@ -135,32 +149,26 @@ def _batches(batch: NDArray[np.int64], size: Floats) -> tuple[NDArray[np.int64],
 
 
 def _volumes(
-    table: Imported, row: NDArray[np.int64], stage: dict[str, NDArray[np.int64]], batch: NDArray[np.int64], size: Floats
-) -> tuple[Floats, Floats, NDArray[np.int64]]:
-    """Executed volume and true volume of each request's run, and a code of what was executed (0 = no dims known).
+    table: Imported, row: Ints, stage: dict[str, NDArray[np.int64]], batch: Ints, size: Floats
+) -> tuple[Floats, Floats, Ints | None]:
+    """Executed volume and true volume of each request's run, and a code of what was executed (None = no dims known).
 
     The true volume of a batch is the sum over its members; where members are counted and not listed, ``size`` times
     the request's own.
     """
     names = table.trace.dim_names
     executed = [name.removeprefix("exec.") for name in stage if name.startswith("exec.")]
-    one = np.ones(row.size)
-    members = one if "batch" in names else np.where(np.isfinite(size), size, 1.0)
-    true = one.copy()
-    for name in names:
-        true = true * _ns(table.trace.requests[f"dim.{name}"][row])
-    true = _summed(true, batch, members)
+    members = same(1.0, row.size) if "batch" in names else filled(size, 1.0)
+    dims = {name: ns(at(table.trace.requests[f"dim.{name}"], row)) for name in names}
+    own = reduce(np.multiply, dims.values()) if dims else np.ones(row.size)
+    true = _summed(own, batch, members)
     columns: list[Floats] = []
     for name in dict.fromkeys((*names, *executed, "batch")):
-        own = _ns(table.trace.requests[f"dim.{name}"][row]) if name in names else members if name == "batch" else None
-        ran = _ns(stage[f"exec.{name}"]) if name in executed else None
-        columns.append(_first_known(ran, own))
-    done = np.prod(np.stack(columns), axis=0) if executed else true
-    key = np.zeros(row.size, dtype=np.int64)
-    if names or executed:
-        stacked = np.nan_to_num(np.stack(columns, axis=1), nan=-1.0)
-        key = np.unique(stacked, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64) + 1
-    return done, true, key
+        counted = dims.get(name, members if name == "batch" else None)
+        ran = ns(stage[f"exec.{name}"]) if name in executed else None
+        columns.append(_first_known(ran, counted))
+    done = reduce(np.multiply, columns) if executed else true
+    return done, true, codes(*columns) if names or executed else None
 
 
 def _first_known(*columns: Floats | None) -> Floats:
@@ -171,45 +179,60 @@ def _first_known(*columns: Floats | None) -> Floats:
     return out
 
 
-def _summed(true: Floats, batch: NDArray[np.int64], members: Floats) -> Floats:
+def _summed(own: Floats, batch: Ints, members: Floats) -> Floats:
+    out = own if single(members) and members[0] == 1 else own * members
     known = batch != NEVER
-    out = true * members
-    if known.any():
-        _, code, count = np.unique(batch[known], return_inverse=True, return_counts=True)
-        total = np.bincount(code, weights=true[known])
-        listed = count[code] >= members[known]
-        out[known] = np.where(listed, total[code], out[known])
+    if single(batch) or not known.any():
+        return out
+    _, code, count = np.unique(batch[known], return_inverse=True, return_counts=True)
+    sums = np.bincount(code, weights=own[known])
+    listed = count[code] >= members[known]
+    out = out.copy()
+    out[known] = np.where(listed, sums[code], out[known])
     return out
 
 
-def _order_flags(
-    key: NDArray[np.int64], worker: NDArray[np.int64], head: Bool, batch: NDArray[np.int64]
-) -> tuple[Bool, Bool]:
+def _order_flags(key: Ints | None, worker: Ints, head: Bool, batch: Ints) -> tuple[Bool, Bool]:
     """First run of a shape on its worker, and one that differs from that worker's run before; members as their head."""
-    first, changed = np.zeros(key.size, dtype=bool), np.zeros(key.size, dtype=bool)
-    if not key.any():
+    first, changed = np.zeros(head.size, dtype=bool), np.zeros(head.size, dtype=bool)
+    if key is None:
         return first, changed
     heads = np.flatnonzero(head)
-    for one in np.unique(worker[heads]):
-        rows = heads[worker[heads] == one]
-        first[rows[np.unique(key[rows], return_index=True)[1]]] = True
-        changed[rows[1:]] = key[rows[1:]] != key[rows[:-1]]
+    for rows in _by_worker(heads, worker):
+        ran = at(key, rows)
+        first[rows[first_places(ran)]] = True
+        changed[rows[1:]] = ran[1:] != ran[:-1]
     return _spread(first, batch), _spread(changed, batch)
 
 
-def _spread(flag: Bool, batch: NDArray[np.int64]) -> Bool:
+def _by_worker(heads: Ints, worker: Ints) -> Iterator[Ints]:
+    """``heads`` of each worker."""
+    if single(worker):
+        yield heads
+        return
+    own = worker[heads]
+    for one in np.unique(own):
+        yield heads[own == one]
+
+
+def _spread(flag: Bool, batch: Ints) -> Bool:
     """``flag`` of each batch's head for all of its members."""
+    if single(batch):
+        return flag
     return np.asarray(flag | ((batch != NEVER) & np.isin(batch, batch[flag])), dtype=np.bool_)
 
 
 def _reading(latency: Floats, slip: Floats, told: dict[str, Floats]) -> tuple[tuple[str, ...], float]:
     """Which stages lie within others here, and in what share of rows the sum exceeds the latency even then."""
+    stages = {name: filled(told[name]) for name in ("hold", "queue", "compute", "compile")}
+    limit = latency * (1 + EXCEEDS) + 1e5
     found: list[tuple[bool, float, float, tuple[str, ...]]] = []
     for inside in READINGS:
-        names = [name for name in ("hold", "queue", "compute", "compile") if name not in inside]
-        total = np.nan_to_num(slip) + sum(np.nan_to_num(told[name]) for name in names)
-        over = float((total > latency * (1 + EXCEEDS) + 1e5).mean()) if latency.size else 0.0
-        found.append((over > TOLERATED, -float(total.sum()), over, inside))
+        if any(empty(stages[name]) for name in inside):
+            continue  # what is not recorded lies nowhere
+        whole = total(filled(slip), *(stage for name, stage in stages.items() if name not in inside))
+        over = float((whole > limit).mean()) if latency.size else 0.0
+        found.append((over > TOLERATED, -float(whole.sum()), over, inside))
     best = min(found, key=lambda one: one[:2])
     return ((), found[0][2]) if best[0] else (best[3], best[2])
 
@@ -218,24 +241,25 @@ def _unfolded(reading: tuple[str, ...], told: dict[str, Floats]) -> tuple[Floats
     """(hold, queue without hold, run with compile, compile)."""
     hold, queue, run, compiled = (told[name] for name in ("hold", "queue", "compute", "compile"))
     if "hold" in reading:
-        queue = np.maximum(queue - np.nan_to_num(hold), 0.0)
+        queue = np.maximum(queue - filled(hold), 0.0)
     if "compile" not in reading:
-        run = run + np.nan_to_num(compiled)
+        run = total(run, filled(compiled))
     return hold, queue, run, compiled
 
 
 def _off_core(run: Floats, told: dict[str, Floats], throttled: Floats) -> tuple[Floats, Floats]:
     """Run-queue delay, and time neither on a core nor waiting for one (throttled time where it is recorded)."""
-    off = np.clip(told["runqueue"], 0.0, run)
-    if np.isfinite(throttled).any():
-        return off, np.clip(throttled, 0.0, run - np.nan_to_num(off))
-    if not np.isfinite(off).any():
-        return off, np.full(run.shape, np.nan)
+    nothing = same(np.nan, run.size)
+    off = np.clip(told["runqueue"], 0.0, run) if recorded(told["runqueue"]) else nothing
+    if recorded(throttled):
+        return off, np.clip(throttled, 0.0, run - filled(off))
+    if not recorded(off):
+        return off, nothing
     return off, np.maximum(run - told["on_core"] - off, 0.0)
 
 
-def _outside(table: Imported, row: NDArray[np.int64]) -> Bool:
-    fallback = table.trace.requests["route"][row] == ROUTE_KINDS.index("fallback")
+def _outside(table: Imported, row: Ints) -> Bool:
+    fallback = at(table.trace.requests["route"], row) == ROUTE_KINDS.index("fallback")
     return np.asarray(fallback, dtype=np.bool_)
 
 

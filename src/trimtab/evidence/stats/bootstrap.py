@@ -26,14 +26,15 @@ Limits: a quantile among failed requests (+inf) has no ratio: such arms are comp
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from statistics import NormalDist
 
 import msgspec
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from trimtab.domain.figure import Interval
+from trimtab.evidence.stats import _blocks
 from trimtab.evidence.stats.quantiles import Floats, effective_samples, quantile, rank, relaxation_requests, t_quantile
 
 MIN_BLOCKS = 20
@@ -41,7 +42,6 @@ USUAL_BLOCKS = 25
 RELAXATIONS_PER_BLOCK = 5
 METHOD = "paired block bootstrap"
 AMONG_FAILED = "falls among failed requests, or is 0 in the baseline: compare goodput"
-_CHUNK = 4_000_000  # drawn samples held at once, about 64 MB for both arms
 
 
 class Comparison(msgspec.Struct, frozen=True):
@@ -104,8 +104,9 @@ def paired_quantile(
     a, b = _arm(baseline), _arm(candidate)
 
     def draw(length: int) -> Floats:
-        chunks = _draws(a.shape[1], length, resamples, max(a.shape[0], b.shape[0]), rng)
-        return np.concatenate([_ratio(_order(_gather(a, rows), q), _order(_gather(b, rows), q)) for rows in chunks])
+        n = a.shape[1]
+        starts = rng.integers(0, n, size=(resamples, math.ceil(n / length)))
+        return _ratio(*(_blocks.quantiles(arm, starts, length, q) for arm in (a, b)))
 
     compared = _paired(a, b, _ratio(_order(a.reshape(-1), q), _order(b.reshape(-1), q)), draw, level, relaxation)
     weakest = min((effective_samples(row, q) for row in (*a, *b)), key=lambda worth: worth.effective or 0.0)
@@ -242,19 +243,3 @@ def _ratio(baseline: Floats, candidate: Floats) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = candidate / baseline
     return np.where(np.isfinite(baseline), ratio, np.nan)
-
-
-def _gather(arm: Floats, rows: NDArray[np.int64]) -> Floats:
-    """[replays, n] drawn by [resamples, n] -> [resamples, replays * n]."""
-    drawn = arm[:, rows]
-    return drawn[0] if arm.shape[0] == 1 else drawn.transpose(1, 0, 2).reshape(rows.shape[0], -1)
-
-
-def _draws(n: int, length: int, resamples: int, replays: int, rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:
-    """Row numbers of circular blocks, in chunks of resamples that fit in memory."""
-    blocks = math.ceil(n / length)
-    chunk = max(1, _CHUNK // (n * replays))
-    starts = rng.integers(0, n, size=(resamples, blocks))
-    offsets = np.arange(length)
-    for i in range(0, resamples, chunk):
-        yield ((starts[i : i + chunk, :, None] + offsets).reshape(-1, blocks * length)[:, :n]) % n

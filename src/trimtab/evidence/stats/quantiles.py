@@ -46,6 +46,10 @@ Floats = NDArray[np.float64]
 
 DRIFT_WINDOWS = 8
 SHORTEST_WINDOW = 32
+FIRST_LAGS = 1 << 13
+"""Lags that are looked at first: a queue is seldom remembered for longer."""
+PIECE = 8
+"""Length of a piece in lags, and the growth of lags."""
 _SLACK = 1e-9  # n q is rounded up; 100 x 0.07 = 7.000000000000001 must stay 7
 
 
@@ -61,6 +65,18 @@ def quantile(values: ArrayLike, q: float) -> float:
         return math.nan
     k = rank(x.size, q) - 1
     return float(np.partition(x, k)[k])
+
+
+def tail_curve(values: ArrayLike, points: int) -> list[tuple[float, float]]:
+    """(-log10(1 - p), p-quantile) at ``points`` evenly spaced steps of the first, so that each decade of the tail gets
+    the same room; it ends with the largest value. Empty without samples."""
+    ordered = np.sort(np.asarray(values, dtype=np.float64))
+    n = ordered.size
+    if not n:
+        return []
+    tails = np.linspace(0, math.log10(max(n, 2)), points).tolist()
+    ranks = [*(rank(n, 1 - 10.0**-tail) for tail in tails[:-1]), n]
+    return [(tail, float(ordered[k - 1])) for tail, k in zip(tails, ranks, strict=True)]
 
 
 def tail_text(values: ArrayLike, q: float, deadline_ms: float | None = None) -> str:
@@ -111,28 +127,55 @@ def beta_interval(values: ArrayLike, q: float, level: float = 0.95) -> Interval 
     return Interval(lo=float(x[r - 1]), hi=float(x[s - 1]), level=level, method="beta")
 
 
-def autocorrelation(values: ArrayLike, windows: int = 1) -> Floats | None:
+def autocorrelation(values: ArrayLike, windows: int = 1, lags: int | None = None) -> Floats | None:
     """rho(0..n/windows - 1), biased, by FFT; centred within each of ``windows`` equal stretches and pooled over them.
 
-    None for fewer than 2 samples a window or a series that is constant within each.
+    ``lags`` = how many of them are wanted. None for fewer than 2 samples a window or a series that is constant within
+    each.
     """
     x = np.asarray(values, dtype=np.float64)
     width = x.size // windows
     if width < 2:
         return None
-    rows = x[: width * windows].reshape(windows, width)
-    rows = rows - rows.mean(axis=1, keepdims=True)
-    size = 1 << (2 * width - 1).bit_length()
-    spectrum = np.fft.rfft(rows, size, axis=1)
-    cov = np.fft.irfft((spectrum * np.conj(spectrum)).sum(axis=0), size)[:width]
+    cov = _products(x[: width * windows].reshape(windows, width), width if lags is None else min(lags, width))
     if cov[0] <= 1e-12 * x.size:
         return None
     return np.asarray(cov / cov[0], dtype=np.float64)
 
 
+def _products(rows: Floats, lags: int) -> Floats:
+    """Sum of x(i) x(i + k) for each k < ``lags`` over the centred ``rows``, by FFT of pieces that each look ``lags``
+    ahead: one piece where all lags are wanted."""
+    width = rows.shape[1]
+    size = 1 << ((2 * width if lags == width else PIECE * lags) - 1).bit_length()
+    spectrum = np.zeros(size // 2 + 1, dtype=np.complex128)
+    for row in rows:
+        centred = row - row.mean()
+        for begin in range(0, width, size - lags):
+            piece, ahead = centred[begin : begin + size - lags], centred[begin : begin + size]
+            own = np.fft.rfft(piece, size)
+            spectrum += np.conj(own) * (own if ahead.size == piece.size else np.fft.rfft(ahead, size))
+    return np.asarray(np.fft.irfft(spectrum, size)[:lags], dtype=np.float64)
+
+
+def _correlated(values: ArrayLike, windows: int = 1) -> Floats | None:
+    """rho as far as :func:`_tau` reads it: up to a pair that is not positive, or all of it."""
+    x, lags = np.asarray(values, dtype=np.float64), FIRST_LAGS
+    while lags < x.size // windows:
+        rho = autocorrelation(x, windows, lags)
+        if rho is None or np.any(_pairs(rho) <= 0):
+            return rho
+        lags *= PIECE
+    return autocorrelation(x, windows)
+
+
+def _pairs(rho: Floats) -> Floats:
+    return np.asarray(rho[: rho.size // 2 * 2].reshape(-1, 2).sum(axis=1), dtype=np.float64)
+
+
 def _tau(rho: Floats) -> float:
     """1/2 + sum of rho(k >= 1) by the initial positive, monotone sequence of pairs."""
-    pairs = rho[: rho.size // 2 * 2].reshape(-1, 2).sum(axis=1)
+    pairs = _pairs(rho)
     negative = np.flatnonzero(pairs <= 0)
     kept = pairs[: negative[0]] if negative.size else pairs
     if not kept.size:
@@ -168,8 +211,8 @@ def effective_samples(values: ArrayLike, q: float) -> Effective:
     needed = needed_effective(q)
     if not x.size:
         return Effective(0, None, None, needed, "no samples")
-    above = (x > quantile(x, q)) if math.isfinite(quantile(x, q)) else np.isinf(x)
-    rho = autocorrelation(above)
+    level = quantile(x, q)
+    rho = _correlated(x > level if math.isfinite(level) else np.isinf(x))
     if rho is None:
         return Effective(x.size, None, None, needed, "no sample lies above the percentile, or all do")
     tau = _tau(rho)
@@ -188,7 +231,7 @@ def relaxation_requests(latency: ArrayLike) -> float:
     """Relaxation time of the queue in requests (>= 1), from latencies in order of arrival."""
     ranks = ranks_of(latency)
     windows = DRIFT_WINDOWS if ranks.size >= DRIFT_WINDOWS * SHORTEST_WINDOW else 1
-    rho = autocorrelation(ranks, windows)
+    rho = _correlated(ranks, windows)
     if rho is None or rho[1] <= 2 / math.sqrt(ranks.size):
         return 1.0
     return max(0.5 + (_tau(rho) - 0.5) / float(rho[1]), 1.0)
