@@ -2,17 +2,19 @@
 
 Arrivals are those of the recorded conversation service, widths those of the receipts' lines, both in recorded order;
 one worker on its own core. Every plan is loaded to about ``UTILISATION`` of its worker, going by its own simulation,
-and runs for ``--seconds``. Each is profiled once (plans that compile alike share a profile), simulated with ``SEEDS``
-seeds from that profile alone, and replayed ``--replays`` times on fresh workers, all plans in turn, every round in the
-other direction.
+and runs for ``--seconds``. Every round profiles each plan anew (plans that compile alike share a profile) and replays
+it once on a fresh worker, the one right before or right behind the other, every round in the other direction: a
+machine that drifts then does so under profiles and replays alike. A plan is simulated from these profiles alone, with
+``SEEDS`` seeds each.
 
-*error* = simulated / replayed - 1, percentiles over all seeds against percentiles over all replays. *A/A* = the largest
+*error* = simulated / replayed - 1, percentiles over all profiles and seeds against percentiles over all replays. *one
+profile* = the same where one round's profile alone is known, as in a study; it holds the drift. *A/A* = the largest
 of a plan's replays over its smallest, less 1: what a plan differs from itself by. Components, means over requests:
 *wait* from schedule to dispatch; *run* as the worker has it; *handling* is what is left, from dispatch to start and
 from end to done. A goal is met where the median error over the plans is below it, or below the median A/A where that
 is larger.
 
-    python bench/prediction.py [--seconds 8] [--replays 2] [--out out/prediction] [--page docs/retune.md]
+    python bench/prediction.py [--seconds 12] [--rounds 3] [--out out/prediction] [--page docs/retune.md]
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from marked import percent, stamp, table, told
@@ -50,6 +52,11 @@ FOUR, HELD = (
     BatchPolicy(kind="size-hold", max_size=4, hold_ms=3.0),
 )
 
+Key: TypeAlias = float | str
+"""A percentile (of latency) or the name of a part."""
+Told: TypeAlias = dict[Key, float]
+"""ms: percentiles of latency, and means of its parts."""
+
 
 class Case(NamedTuple):
     """A plan with its load; ``seen``: the traffic that its profile knows."""
@@ -59,19 +66,15 @@ class Case(NamedTuple):
     seen: Workload
 
 
-class Told(NamedTuple):
-    """Percentiles of latency and means of its parts, ms."""
-
-    percentiles: dict[float, float]
-    parts: dict[str, float]
-
-
 class Row(NamedTuple):
+    """``alone``: the error of every round's profile by itself."""
+
     case: Case
     busy: float
     replayed: Told
-    error: dict[float | str, float]
-    floor: dict[float | str, float]
+    error: dict[Key, float]
+    alone: dict[Key, tuple[float, ...]]
+    floor: dict[Key, float]
 
 
 def plans(rig: Rig, seen: Workload) -> list[Plan]:
@@ -105,7 +108,7 @@ def said(traces: Sequence[Trace]) -> Told:
     latency = np.concatenate([trace.latency for trace in traces]) * 1e3
     columns = [parts(trace) for trace in traces]
     means = {name: float(np.mean(np.concatenate([each[name] for each in columns]))) for name in PARTS}
-    return Told({q: quantile(latency, q) for q in GOALS}, means)
+    return {**{q: quantile(latency, q) for q in GOALS}, **means}
 
 
 def parts(trace: Trace) -> dict[str, NDArray[np.float64]]:
@@ -118,56 +121,78 @@ def parts(trace: Trace) -> dict[str, NDArray[np.float64]]:
 
 def compared(rig: Rig, case: Case, replays: Sequence[Replayed]) -> Row:
     """The plan's errors, and what its replays differ by."""
-    costs = rig.costs(case.plan, case.seen)
-    simulated = said([rig.simulate(case.plan, case.load, costs, seed) for seed in range(SEEDS)])
     traces = [each.trace for each in replays]
+    rounds = [foretold(rig, case, turn) for turn in range(1, len(traces) + 1)]
     replayed, each = said(traces), [said([trace]) for trace in traces]
-    error: dict[float | str, float] = {}
-    floor: dict[float | str, float] = {}
-    for q in GOALS:
-        error[q] = simulated.percentiles[q] / replayed.percentiles[q] - 1
-        values = [one.percentiles[q] for one in each]
-        floor[q] = max(values) / min(values) - 1
-    for name in PARTS:
-        error[name] = simulated.parts[name] / replayed.parts[name] - 1
-        values = [one.parts[name] for one in each]
-        floor[name] = max(values) / min(values) - 1
-    busy = float(np.mean([utilisation(trace, 1) for trace in traces]))
-    return Row(case, busy, replayed, error, floor)
+    simulated = said([trace for round_ in rounds for trace in round_])
+    alone = [said(round_) for round_ in rounds]
+    return Row(
+        case=case,
+        busy=float(np.mean([utilisation(trace, 1) for trace in traces])),
+        replayed=replayed,
+        error={key: simulated[key] / value - 1 for key, value in replayed.items()},
+        alone={key: tuple(one[key] / value - 1 for one in alone) for key, value in replayed.items()},
+        floor={key: max(one[key] for one in each) / min(one[key] for one in each) - 1 for key in replayed},
+    )
+
+
+def foretold(rig: Rig, case: Case, turn: int) -> list[Trace]:
+    """Simulated from the profile of one round."""
+    costs = rig.costs(case.plan, case.seen, turn)
+    return [rig.simulate(case.plan, case.load, costs, seed) for seed in range(SEEDS)]
 
 
 def page(rows: Sequence[Row], command: str) -> str:
     """The table of plans, and the summary against the goals."""
-    head = ("plan", "busy", "requests", *(f"p{q * 100:g}, ms: error (A/A)" for q in GOALS), *PARTS)
+    head = ("plan", "busy", "requests", *(f"{said_of(q)}, ms: error (A/A)" for q in GOALS), *PARTS)
     body = [
-        (
-            row.case.plan.id,
-            f"{row.busy:.2f}",
-            f"{len(row.case.load)}",
-            *(f"{row.replayed.percentiles[q]:.1f}: {percent(row.error[q])} ({row.floor[q]:.1%})" for q in GOALS),
-            *(f"{row.replayed.parts[name]:.2f}: {percent(row.error[name])} ({row.floor[name]:.1%})" for name in PARTS),
-        )
+        (row.case.plan.id, f"{row.busy:.2f}", f"{len(row.case.load)}", *(cell(row, key) for key in (*GOALS, *PARTS)))
         for row in rows
     ]
-    ends = []
-    for key in (*GOALS, *PARTS):
-        miss = median(abs(row.error[key]) for row in rows)
-        bias = median(row.error[key] for row in rows)
-        floor = median(row.floor[key] for row in rows)
-        goal = GOALS.get(key) if isinstance(key, float) else None
-        verdict = "" if goal is None else "met" if miss <= max(goal, floor) else "NOT met"
-        name = key if isinstance(key, str) else f"p{key * 100:g}"
-        ends.append(
-            (name, f"{miss:.1%}", percent(bias), f"{floor:.1%}", "" if goal is None else f"{goal:.0%}", verdict)
-        )
-    summary = table(("median over the plans", "error", "signed", "A/A", "goal", ""), ends)
+    ends = [summed(rows, key) for key in (*GOALS, *PARTS)]
+    summary = table(("median over the plans", "error", "signed", "one profile", "A/A", "goal", ""), ends)
     return f"{summary}\n\n{table(head, body)}\n\n{stamp(command)}"
+
+
+def said_of(key: Key) -> str:
+    return key if isinstance(key, str) else f"p{key * 100:g}"
+
+
+def cell(row: Row, key: Key) -> str:
+    digits = 2 if isinstance(key, str) else 1
+    return f"{row.replayed[key]:.{digits}f}: {percent(row.error[key])} ({row.floor[key]:.1%})"
+
+
+def summed(rows: Sequence[Row], key: Key) -> tuple[str, ...]:
+    """Medians over the plans, and whether the goal is met."""
+    miss, floor = median(abs(row.error[key]) for row in rows), median(row.floor[key] for row in rows)
+    alone = median(abs(one) for row in rows for one in row.alone[key])
+    signed = percent(median(row.error[key] for row in rows))
+    found = (said_of(key), f"{miss:.1%}", signed, f"{alone:.1%}", f"{floor:.1%}")
+    if isinstance(key, str):
+        return (*found, "", "")
+    return (*found, f"{GOALS[key]:.0%}", "met" if miss <= max(GOALS[key], floor) else "NOT met")
+
+
+def measured(rig: Rig, chosen: Sequence[Plan], seen: Workload, seconds: float, rounds: int) -> list[Row]:
+    """Profile and replay each plan in every round. What a replay promises comes from the profile that was last made."""
+    cases: list[Case] = []
+    replays: list[list[Replayed]] = [[] for _ in chosen]
+    for number, turn in in_turn(len(chosen), rounds):
+        if turn == 1:
+            cases.append(loaded(rig, chosen[number], seen, seconds))
+        case = cases[number]
+        costs = rig.costs(case.plan, seen, turn if turn % 2 else turn - 1)
+        replays[number].append(rig.replay(case.plan, case.load, costs, turn))
+        rig.profile(case.plan, seen, turn)
+        print(f"{case.plan.id}: {len(case.load)} requests, {turn} of {rounds}", flush=True)
+    return [compared(rig, case, found) for case, found in zip(cases, replays, strict=True)]
 
 
 def main(argv: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=8.0)
-    parser.add_argument("--replays", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=12.0)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seen", type=int, default=1000, help="requests of traffic that the profiles know")
     parser.add_argument("--only", default="", help="plans whose id contains this")
     parser.add_argument("--out", type=Path, default=ROOT / "out" / "prediction")
@@ -176,16 +201,7 @@ def main(argv: Sequence[str]) -> None:
     rig = Rig(STUDY, given.out)
     seen = rig.traffic(given.seen, rig.study.workload.rate or 60.0)
     chosen = [one for one in plans(rig, seen) if given.only in one.id]
-    cases = []
-    for one in chosen:
-        cases.append(loaded(rig, one, seen, given.seconds))
-        print(f"{one.id}: {len(cases[-1].load)} requests in {given.seconds:g} s", flush=True)
-    replays: dict[int, list[Replayed]] = {number: [] for number in range(len(cases))}
-    for number, turn in in_turn(len(cases), given.replays):
-        case = cases[number]
-        replays[number].append(rig.replay(case.plan, case.load, rig.costs(case.plan, case.seen), turn))
-        print(f"replayed {case.plan.id}, {turn} of {given.replays}", flush=True)
-    rows = [compared(rig, case, replays[number]) for number, case in enumerate(cases)]
+    rows = measured(rig, chosen, seen, given.seconds, given.rounds)
     told(page(rows, f"python bench/prediction.py {' '.join(argv)}".strip()), "prediction", given.page)
 
 

@@ -105,8 +105,8 @@ class Rig:
 
     # --- what is known beforehand -------------------------------------------------------------------------------
 
-    def profile(self, plan: Plan, seen: Workload) -> KeptProfile:
-        """The plan's entries, compiled and profiled on the shapes of ``seen``; plans that compile alike share it."""
+    def profile(self, plan: Plan, seen: Workload, number: int = 1) -> KeptProfile:
+        """The profile ``number`` of the plan's entries on the shapes of ``seen``; plans that compile alike share it."""
         inputs = (
             profile_digest(plan),
             workload_digest(seen),
@@ -115,15 +115,15 @@ class Rig:
             AGAIN,
             self._versions(plan),
         )
-        path = self.out / "profiles" / f"{digest((*inputs, self._fed))[:16]}.json"
+        path = self.out / "profiles" / f"{digest((*inputs, self._fed))[:16]}-{number}.json"
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
             write_json(path, self._profiled(plan, seen))
         return read_json(path, KeptProfile)
 
-    def costs(self, plan: Plan, seen: Workload) -> CostModel:
+    def costs(self, plan: Plan, seen: Workload, number: int = 1) -> CostModel:
         """Its service times, from that profile."""
-        return CostModel.from_profiles(self.profile(plan, seen).profiles, plan.compile.entries)
+        return CostModel.from_profiles(self.profile(plan, seen, number).profiles, plan.compile.entries)
 
     def _profiled(self, plan: Plan, seen: Workload) -> KeptProfile:
         began, points = time.monotonic(), grid(seen, plan, self.study.budget.profile_points)

@@ -88,6 +88,18 @@ def test_the_exchange_is_that_of_the_run_that_is_drawn() -> None:
         assert one.handling(sent(100, i)) == (k, 10 * k)
 
 
+def test_the_exchange_of_a_first_run_is_its_own_and_one_of_its_size() -> None:
+    around = [FirstRun(executed=(1, 100 + k), ns=5000 + k, dispatch_ns=k, completion_ns=9 * k) for k in range(FEWEST)]
+    one = service(first_runs=tuple(around), served=(again(100, 1100),) * FEWEST)
+    new = sent(100, 5, first=True)
+    assert (one.draw(new)[0], one.handling(new)) == (5000, (0, 0))
+    assert one.handling(sent(107, 6, first=True)) != (3, 4)
+    assert one.handling(sent(107, 6)) == (3, 4)  # again
+    assert one.handling(sent(100, 7, 8, size=2, first=True)) == (0, 0)  # nothing is known around two together
+    bare = tuple(FirstRun(executed=run.executed, ns=run.ns) for run in around)
+    assert service(first_runs=bare, served=(again(100, 1100),) * FEWEST).handling(new) == (3, 4)
+
+
 def firsts(*pairs: tuple[int, int]) -> Firsts:
     return Firsts([First((1, width), excess) for width, excess in pairs])
 
@@ -104,7 +116,7 @@ def firsts(*pairs: tuple[int, int]) -> Firsts:
 def test_a_first_run_is_like_those_of_its_size_at_its_time(width: int, age: int, excesses: tuple[int, ...]) -> None:
     early = [(100 + k, 900 - 100 * k) for k in range(8)]
     late = [(95, 100)] * 30 + [(390, 300)] * 30
-    assert firsts(*early, *late).nearest((1, width), age) == excesses
+    assert tuple(run.excess for run in firsts(*early, *late).nearest((1, width), age)) == excesses
 
 
 def test_a_process_grows_older_with_each_new_shape_and_not_with_calls() -> None:
@@ -121,7 +133,7 @@ def test_a_process_grows_older_with_each_new_shape_and_not_with_calls() -> None:
 @settings(deadline=None)
 def test_a_first_run_that_came_as_early_speaks_alone(pairs: list[tuple[int, int]], age: int) -> None:
     for at, (width, excess) in enumerate(pairs):
-        found = firsts(*pairs).nearest((1, width), at)
+        found = [run.excess for run in firsts(*pairs).nearest((1, width), at)]
         alike = {e for k, (w, e) in enumerate(pairs) if w == width and abs(np.log((at + 1) / (k + 1))) <= ALIKE}
         assert len(found) == 1
         assert found[0] in alike

@@ -9,9 +9,12 @@ import pytest
 from runtime_kit import ANY, BUCKET, CORES, MODEL, Ramp, load, plan_of
 
 from trimtab.backends import factory
+from trimtab.domain.events import BatchReport
 from trimtab.domain.plan import Plan
 from trimtab.domain.profile import CompileFailure, CompileProfile
 from trimtab.domain.workload import Workload
+from trimtab.runtime import wire
+from trimtab.runtime.alone import Alone
 from trimtab.runtime.grid import batch_sizes, grid, prelude
 from trimtab.runtime.profile import LONGEST_REST, Patience, _Profiler, profile_plan
 from trimtab.runtime.quality import answers, sample_members
@@ -59,6 +62,22 @@ def test_a_prelude_is_the_beginning_of_traffic_each_request_alone_when_it_is_due
     }
 
 
+def test_a_prelude_asks_the_machine_what_to_run_and_entries_that_are_not_held_are_left_out() -> None:
+    plan = plan_of(BUCKET, ANY, size=2, hold_ms=5)
+    requests = prelude(load([0, 1, 2], [3, 20, 8]), plan)
+    alone = Alone(plan, ["any", "bucket"], CORE)
+    orders = []
+    for t, point in enumerate((*requests["bucket"], *requests["any"])):
+        orders.append(order := alone.order(10 * t, point))
+        alone.done(10 * t + 5, wire.Ran(order.batch, 10 * t + 1, 10 * t + 4, "none", BatchReport(), ""))
+    assert [(one.batch, one.entry, one.executed, one.members) for one in orders] == [
+        (0, "bucket", (1, 8), ((0, (3,)),)),
+        (1, "bucket", (1, 8), ((2, (8,)),)),
+        (2, "any", (1, 20), ((1, (20,)),)),
+    ]
+    assert Alone(plan, ["bucket"], CORE).order(0, requests["bucket"][0]).entry == "bucket"
+
+
 def profiled(
     plan: Plan, repeats: int = 3, patience: Patience | None = None
 ) -> dict[str, CompileProfile | CompileFailure]:
@@ -92,6 +111,7 @@ def test_a_prelude_keeps_first_runs_and_what_comes_again_in_order_with_the_rest_
     bucket, dynamic = (result for result in found if isinstance(result, CompileProfile))
     assert [(run.executed, run.ns >= 5_000_000) for run in dynamic.first_runs] == [((1, 9), True), ((1, 20), True)]
     assert ([run.executed for run in dynamic.served], bucket.first_runs) == ([(1, 9)], ())
+    assert min(min(run.dispatch_ns, run.completion_ns) for run in dynamic.first_runs) > 0
     assert [run.executed for run in bucket.served] == [(1, 8)]
     busy, rested = dynamic.served[0], bucket.served[0]
     assert rested.idle_ns >= LONGEST_REST  # due much later than the one before was done
@@ -128,7 +148,7 @@ def test_a_budget_takes_repeats_and_never_points() -> None:
 
 def test_a_round_runs_every_shape_of_every_entry_once_in_a_new_order() -> None:
     plan = plan_of(BUCKET, ANY)
-    profiler = _Profiler(plan, None, grid(TRAFFIC, plan, 4), {}, Patience(), None)
+    profiler = _Profiler(plan, None, CORE, grid(TRAFFIC, plan, 4), {}, Patience(), None)
     profiler._timed = dict.fromkeys(("bucket", "any"))
     rounds = [[step.args[:2] for step in profiler._round(first=False)] for _ in range(4)]
     assert all(Counter(r) == Counter(rounds[0]) for r in rounds)

@@ -94,10 +94,13 @@ class CompileEvent(Noun, frozen=True, kw_only=True):
 
 
 class FirstRun(Noun, frozen=True, kw_only=True):
-    """The first run of a shape, wall ns, as traffic brings it to a fresh process."""
+    """The first run of a shape, wall ns, as traffic brings it to a fresh process. ``dispatch_ns`` and ``completion_ns``
+    as in :class:`ShapeTiming`; NEVER where they were not taken."""
 
     executed: Executed
     ns: Ns
+    dispatch_ns: Ns = -1
+    completion_ns: Ns = -1
 
 
 class ServedRun(Noun, frozen=True, kw_only=True):

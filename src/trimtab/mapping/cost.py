@@ -32,9 +32,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from trimtab.domain.noun import EntryId, Executed, Ns
+from trimtab.domain.noun import NEVER, EntryId, Executed, Ns
 from trimtab.domain.plan import Entry
-from trimtab.domain.profile import CompileProfile
+from trimtab.domain.profile import CompileProfile, FirstRun
 from trimtab.errors import DataError
 
 Support = Literal["measured", "interpolated", "none"]
@@ -64,14 +64,16 @@ _Node: TypeAlias = "_Axis | float"
 
 
 class First(NamedTuple):
-    """A first run of the prelude: its dims, and what it took beyond their fitted value, ns (below 0: less)."""
+    """A first run of the prelude: its dims, what it took beyond their fitted value, ns (below 0: less), and what
+    surrounded it (None: not taken)."""
 
     executed: Executed
     excess: Ns
+    exchange: Exchange | None = None
 
 
 class Again(NamedTuple):
-    """A later run of the prelude: the same, how long the worker had been free, and what surrounded it."""
+    """A later run of the prelude: the same, and how long the worker had been free."""
 
     executed: Executed
     excess: Ns
@@ -191,13 +193,18 @@ def _surface(profile: CompileProfile, points: dict[Executed, _Point], cover: Ent
     def beyond(executed: Executed, ns: Ns) -> Ns:
         return ns - _fit(bare, executed).estimate
 
-    firsts = tuple(First(run.executed, beyond(run.executed, run.ns)) for run in profile.first_runs)
+    firsts = tuple(First(run.executed, beyond(run.executed, run.ns), _around(run)) for run in profile.first_runs)
     again = tuple(
         Again(run.executed, beyond(run.executed, run.ns), run.idle_ns, (run.dispatch_ns, run.completion_ns))
         for run in profile.served
     )
     excesses = {first.executed: max(0, first.excess) for first in firsts}
     return msgspec.structs.replace(bare, excesses=excesses, in_service=InService(firsts, again))
+
+
+def _around(run: FirstRun) -> Exchange | None:
+    around = run.dispatch_ns, run.completion_ns
+    return None if NEVER in around else around
 
 
 def _points(profile: CompileProfile) -> dict[Executed, _Point]:

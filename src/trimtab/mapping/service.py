@@ -10,8 +10,8 @@ Theory
   First run  The same with the prelude's first runs, the FIRST nearest in size and in how many shapes the process had
              met before: a fresh one pays several times what a later one does. Its own first run counts alone where it
              came about as early.
-  Handling   From the order to the start and from the end to the answer a worker is as busy as while it runs. Both are
-             those of the very run whose time was drawn.
+  Handling   From the event that leads to a batch to its start, and from its end to the answer, a worker is as busy as
+             while it runs. Both are those of the very run whose time was drawn: a first run leaves colder caches.
   Otherwise  Without a prelude, and where it has too few runs of that entry: the fitted value times a ratio raw/fitted
              of the nearest measured point, with what surrounded that repeat, and its first-run excess.
 
@@ -81,8 +81,12 @@ class ProfileService:
 
     def handling(self, batch: Dispatch) -> Exchange:
         """What sending ``batch`` and reporting its end take, ns; nothing where the profile did not take it."""
+        oldest = self._oldest(batch)
+        first = self._first_run(batch, self._first_units[oldest]) if batch.first_seen else None
+        if first is not None and first.exchange is not None and first.executed[0] == batch.executed[0]:
+            return first.exchange
         exchanges = self._sample(batch).exchanges
-        return _pick(exchanges, self._units[self._oldest(batch)]) if exchanges else (0, 0)
+        return _pick(exchanges, self._units[oldest]) if exchanges else (0, 0)
 
     def _oldest(self, batch: Dispatch) -> int:
         """The oldest member, which has its draws."""
@@ -135,22 +139,28 @@ class ProfileService:
 
     def _first(self, batch: Dispatch, warm: Ns, unit: float) -> Ns:
         """A first run, where a warm one would take ``warm``."""
+        first = self._first_run(batch, unit)
+        if first is None:
+            return warm + _pick(self._costs.first_excesses(batch.entry, batch.executed), unit)
+        return max(1, self._fitted(batch.entry, batch.executed) + first.excess)
+
+    def _first_run(self, batch: Dispatch, unit: float) -> First | None:
+        """The first run of the prelude that ``batch`` is like; None: it has too few."""
         if batch.entry not in self._firsts:
             self._firsts[batch.entry] = Firsts(self._costs.in_service(batch.entry).firsts)
         firsts = self._firsts[batch.entry]
         if len(firsts) < FEWEST:
-            return warm + _pick(self._costs.first_excesses(batch.entry, batch.executed), unit)
+            return None
         met = self._met.setdefault((batch.worker, batch.entry), {})
         age = met.setdefault(batch.executed, len(met))
-        excess = _pick(firsts.nearest(batch.executed, age), unit)
-        return max(1, self._fitted(batch.entry, batch.executed) + excess)
+        return _pick(firsts.nearest(batch.executed, age), unit)
 
 
 class Firsts:
     """First runs of an entry, in the order in which a fresh process met their shapes."""
 
     def __init__(self, firsts: Sequence[First]) -> None:
-        self._excesses = [first.excess for first in firsts]
+        self._runs = tuple(firsts)
         self._logs = _logs(firsts)
         self._ages = np.log(np.arange(1, len(firsts) + 1))
         self._own: dict[Executed, list[int]] = {}
@@ -158,15 +168,15 @@ class Firsts:
             self._own.setdefault(first.executed, []).append(at)
 
     def __len__(self) -> int:
-        return len(self._excesses)
+        return len(self._runs)
 
-    def nearest(self, executed: Executed, age: int) -> tuple[Ns, ...]:
-        """Excesses of the nearest to a first run at ``executed`` by a process that has met ``age`` shapes."""
+    def nearest(self, executed: Executed, age: int) -> tuple[First, ...]:
+        """The nearest to a first run at ``executed`` by a process that has met ``age`` shapes."""
         apart = np.abs(self._ages - log(age + 1))
         for at in self._own.get(executed, ()):
             if apart[at] <= ALIKE:
-                return (self._excesses[at],)
-        return tuple(self._excesses[at] for at in _order(self._logs, executed, AGE * apart)[:FIRST])
+                return (self._runs[at],)
+        return tuple(self._runs[at] for at in _order(self._logs, executed, AGE * apart)[:FIRST])
 
 
 def _logs(runs: Sequence[First | Again]) -> NDArray[np.float64]:

@@ -38,6 +38,7 @@ from trimtab.domain.plan import Plan
 from trimtab.domain.ports import BackendFactory, ModelFile, Payloads, Progress
 from trimtab.domain.profile import CompileFailure, CompileProfile, FailureKind, Inspection
 from trimtab.runtime import wire
+from trimtab.runtime.alone import Alone
 from trimtab.runtime.grid import Grid, GridPoint
 from trimtab.runtime.replay import compiles
 from trimtab.runtime.solo import PREPARE_S, RUN_S, LostError, Solo, solo
@@ -68,7 +69,7 @@ class Patience(NamedTuple):
 
 
 class _Exchange(NamedTuple):
-    """A run, with the driver's own marks around it: when it was ordered, and when its answer was there."""
+    """A run, with the driver's own marks around it: when it began to decide on it, and when its answer was there."""
 
     sent: Ns
     ran: wire.Ran
@@ -105,16 +106,23 @@ def profile_plan(
     while len(results) < len(plan.compile.entries):
         left = [entry.id for entry in plan.compile.entries if entry.id not in results]
         with solo(job, core, plan.serve.threads) as worker:
-            profiler = _Profiler(plan, worker, grid, prelude or {}, patience or Patience(), progress)
+            profiler = _Profiler(plan, worker, core, grid, prelude or {}, patience or Patience(), progress)
             results |= profiler.run(left, repeats)
     return tuple(results[entry.id] for entry in plan.compile.entries)
 
 
 class _Profiler:
     def __init__(
-        self, plan: Plan, worker: Solo, grid: Grid, prelude: Grid, patience: Patience, progress: Progress | None
+        self,
+        plan: Plan,
+        worker: Solo,
+        core: int,
+        grid: Grid,
+        prelude: Grid,
+        patience: Patience,
+        progress: Progress | None,
     ) -> None:
-        self._plan, self._worker, self._grid, self._prelude = plan, worker, grid, prelude
+        self._plan, self._worker, self._core, self._grid, self._prelude = plan, worker, core, grid, prelude
         self._patience, self._progress = patience, progress
         self._rng = np.random.default_rng(0)
         self._timed: dict[EntryId, Timed] = {}
@@ -182,10 +190,11 @@ class _Profiler:
                 yield partial(self._run_one, entry, at, first)
 
     def _serve_prelude(self) -> Iterator[Callable[[], None]]:
+        alone = Alone(self._plan, self._timed, self._core)
         asked = [(point.due, entry, point) for entry in self._timed for point in self._prelude.get(entry, ())]
         for _, entry, point in sorted(asked, key=lambda each: each[0]):
             if entry in self._timed:
-                yield partial(self._serve_one, entry, point)
+                yield partial(self._serve_one, alone, entry, point)
 
     def _compile_one(self, entry: EntryId) -> None:
         self._step(f"compile {entry}")
@@ -198,35 +207,45 @@ class _Profiler:
         self._timed[entry] = Timed(reply, self._grid[entry], dynamic)
         self._held = reply.memory_after
 
-    def _serve_one(self, entry: EntryId, point: GridPoint) -> None:
+    def _serve_one(self, alone: Alone, entry: EntryId, point: GridPoint) -> None:
         """When it is due, if the worker is done with the one before; a long rest is cut short."""
+        self._say(entry, point)
         rest = min(max(point.due - self._served_until, 0), LONGEST_REST)
         if rest:
             time.sleep(rest / 1e9)
-        held, free_since = self._held, self._known
-        done = self._exchange(entry, point)
+        held, free_since, sent = self._held, self._known, time.monotonic_ns()
+        done = self._exchange(alone.order(sent, point), sent)
+        alone.done(done.known, done.ran)
+        self._require(done.ran, entry, point)
         self._served_until = max(self._served_until, point.due) + done.known - done.sent
         idle = done.sent - free_since if free_since else NEVER
         self._timed[entry].served(point.executed, done.ran, held, done.sent, done.known, idle)
 
     def _run_one(self, entry: EntryId, at: int, first: bool) -> None:
-        held, done = self._held, self._exchange(entry, self._grid[entry][at])
+        point = self._grid[entry][at]
+        self._say(entry, point)
+        held, sent = self._held, time.monotonic_ns()
+        done = self._exchange(wire.Run(0, entry, point.executed, point.members), sent)
+        self._require(done.ran, entry, point)
         if first:
             self._timed[entry].first(at, done.ran, held)
         else:
             self._timed[entry].warm(at, done.ran, held, done.sent, done.known)
 
-    def _exchange(self, entry: EntryId, point: GridPoint) -> _Exchange:
-        self._step(f"{entry} at {'x'.join(map(str, point.executed))}")
-        order = wire.Run(0, entry, point.executed, point.members)
-        sent = time.monotonic_ns()
-        reply = self._ask(entry, order, self._patience.run_s)
+    def _exchange(self, order: wire.Run, sent: Ns) -> _Exchange:
+        reply = self._ask(order.entry, order, self._patience.run_s)
         self._known = time.monotonic_ns()
         assert isinstance(reply, wire.Ran)
-        if reply.error != "none":
-            raise _FailedError(self._failure(entry, reply.error, f"at {point.executed}: {reply.message}"), lost=False)
         self._held = reply.report.resident_bytes
         return _Exchange(sent, reply, self._known)
+
+    def _require(self, ran: wire.Ran, entry: EntryId, point: GridPoint) -> None:
+        """Raise unless the run gave an answer."""
+        if ran.error != "none":
+            raise _FailedError(self._failure(entry, ran.error, f"at {point.executed}: {ran.message}"), lost=False)
+
+    def _say(self, entry: EntryId, point: GridPoint) -> None:
+        self._step(f"{entry} at {'x'.join(map(str, point.executed))}")
 
     def _ask(self, entry: EntryId, order: wire.Order, patience: float) -> wire.Reply:
         try:

@@ -64,7 +64,13 @@ class Timed:
     def served(self, executed: Executed, ran: wire.Ran, held: int, sent: Ns, known: Ns, idle: Ns) -> None:
         """A request of the prelude: the very first run of its dims, or a later one."""
         if executed not in self._seen:
-            self._met(executed, ran, held)
+            run = FirstRun(
+                executed=executed,
+                ns=ran.ended - ran.started,
+                dispatch_ns=ran.started - sent,
+                completion_ns=known - ran.ended,
+            )
+            self._met(run, ran, held)
             return
         self._took(ran.report, held)
         self.again.append(
@@ -77,17 +83,17 @@ class Timed:
             )
         )
 
-    def _met(self, executed: Executed, ran: wire.Ran, held: int) -> None:
+    def _met(self, run: FirstRun, ran: wire.Ran, held: int) -> None:
         for at, point in enumerate(self._points):
-            if point.executed == executed:
+            if point.executed == run.executed:
                 self.first(at, ran, held)
         self._took(ran.report, held)
-        self._seen.add(executed)
+        self._seen.add(run.executed)
         if not self._dynamic:
             return
         if not self._growth:
             self._grown(0, held)
-        self.first_runs.append(FirstRun(executed=executed, ns=ran.ended - ran.started))
+        self.first_runs.append(run)
         self._grown(len(self.first_runs), ran.report.resident_bytes)
 
     @property
