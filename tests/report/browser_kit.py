@@ -39,9 +39,42 @@ OVERLAPS = """() => {
   return found;
 }"""
 
-OUTSIDE = """() => [...document.querySelectorAll('main h1, main h2, main p, .answer *, .panel, .legend, .block')]
-  .filter((e) => e.getBoundingClientRect().right > document.querySelector('main').getBoundingClientRect().right + 1.5)
+OUTSIDE = """() => [...document.querySelectorAll(
+    'main h1, main h2, main p, main label, .answer *, .panel, .legend, .block, .chart text')]
+  .filter((e) => {
+    const [at, main] = [e, document.querySelector('main')].map((one) => one.getBoundingClientRect());
+    return at.right > main.right + 1.5 || (at.width && at.left < main.left - 1.5);
+  })
   .map((e) => e.tagName + ' ' + e.className + ' ' + e.textContent.trim().slice(0, 40))"""
+
+CROSSED = """() => {
+  const found = [];
+  const crosses = (text, line) => {
+    const at = text.getBoundingClientRect();
+    const box = {l: at.left + 1, r: at.right - 1, t: at.top + at.height * .3, b: at.bottom - at.height * .3};
+    const inside = (x, y) => x > box.l && x < box.r && y > box.t && y < box.b;
+    if (line.tagName === "path") {
+      const place = line.getScreenCTM();
+      for (let k = 0, all = line.getTotalLength(); k <= all; k += 2) {
+        const point = line.getPointAtLength(k).matrixTransform(place);
+        if (inside(point.x, point.y)) return true;
+      }
+      return false;
+    }
+    const r = line.getBoundingClientRect();
+    return r.left < box.r && r.right > box.l && r.top < box.b && r.bottom > box.t;
+  };
+  for (const svg of document.querySelectorAll("main svg")) {
+    const lines = [...svg.querySelectorAll(".mark-line path, .mark-rule line, .m-line, .m-tick")];
+    for (const text of svg.querySelectorAll(".role-mark text, :scope > text")) {
+      const halo = !["", "none"].includes(text.getAttribute("stroke") || "");
+      const after = (line) => text.compareDocumentPosition(line) & Node.DOCUMENT_POSITION_FOLLOWING;
+      if (lines.some((line) => (!halo || after(line)) && crosses(text, line))) found.push(text.textContent);
+    }
+  }
+  return found;
+}"""
+"""Texts that a line strikes through: one that has no halo of the ground, or one that the line is drawn over."""
 
 EMPTY_CHARTS = """() => [...document.querySelectorAll('.chart')].filter((host) => {
   const svg = host.querySelector('svg');
@@ -72,6 +105,7 @@ class Opened:
             "requests": [url.partition(":")[0] for url in self.requests],
             "empty charts": self.page.evaluate(EMPTY_CHARTS),
             "overlaps": self.page.evaluate(OVERLAPS),
+            "struck through": self.page.evaluate(CROSSED),
             "outside": self.page.evaluate(OUTSIDE),
             "too wide": self.page.evaluate("document.documentElement.scrollWidth") > width,
         }
@@ -82,6 +116,7 @@ IN_PLACE = {
     "requests": ["file"],
     "empty charts": [],
     "overlaps": [],
+    "struck through": [],
     "outside": [],
     "too wide": False,
 }
@@ -96,3 +131,13 @@ def screenshots(tmp_path: Path) -> Path:
     folder = Path(os.environ.get("REPORT_SCREENSHOTS", tmp_path))
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+def until(page: Any, test: str) -> None:
+    """Wait until the expression ``test`` is true. The browser's own waiting evaluates text inside the page, which the
+    policy of a report forbids."""
+    for _ in range(200):
+        if page.evaluate(test):
+            return
+        page.wait_for_timeout(25)
+    raise AssertionError(f"never came true: {test}")

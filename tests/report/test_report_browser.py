@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import sample_record as sample
-from browser_kit import IN_PLACE, OVERLAPS, Open, screenshots
+from browser_kit import IN_PLACE, OVERLAPS, Open, screenshots, until
 from msgspec.structs import replace
 from test_report_watch import FOUND, MISSED, RARE, trigger
 
@@ -120,4 +120,4 @@ def test_charts_follow_the_width_of_the_window(opened: Open) -> None:
     svg = "document.querySelector('#chart-latency-quantiles svg').getBoundingClientRect().width"
     before = page.evaluate(svg)
     page.set_viewport_size({"width": 1024, "height": 900})
-    page.wait_for_function(f"{svg} < {before} - 20")
+    until(page, f"{svg} < {before} - 20")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import sample_record as sample
-from browser_kit import Open, screenshots
+from browser_kit import Open, screenshots, until
 
 pytestmark = pytest.mark.browser
 
@@ -37,13 +37,13 @@ def test_a_window_drawn_on_one_chart_is_chosen_on_all_charts_over_time(opened: O
     page = report.page
     assert page.evaluate(SHOWN, "requests-size") == 60
     drag(page, "queue-waiting", 0.62, 0.75)
-    page.wait_for_function(f"({SHOWN})('requests-size') < 30")
+    until(page, f"({SHOWN})('requests-size') < 30")
     brushed = page.evaluate(BRUSHED)
     assert {"chart-requests-time", "chart-queue-waiting", "chart-worker-0"} <= set(brushed)
     assert "s of the replay" in page.inner_text("#chosen")
     assert 0 < page.evaluate(SHOWN, "requests-size") == page.evaluate(SHOWN, "requests-time")
     page.keyboard.press("Escape")
-    page.wait_for_function(f"({SHOWN})('requests-size') === 60")
+    until(page, f"({SHOWN})('requests-size') === 60")
     assert page.evaluate(BRUSHED) == []
     assert report.messages == []
 
@@ -53,13 +53,13 @@ def test_a_stream_and_a_band_are_chosen_without_a_pointer_and_the_account_follow
     page = report.page
     assert page.evaluate(OWED) == ["75", "18", "10"]
     page.locator("select[data-field=stream]").select_option("client-2")
-    page.wait_for_function(f"({SHOWN})('requests-time') === 20")
+    until(page, f"({SHOWN})('requests-time') === 20")
     assert page.inner_text("#chosen span") == "client-2"
     # requests 40 and 43 are slow and of client-2; only 43 lies in the widest band
     page.locator("select[data-field=size]").select_option("557,791")
-    page.wait_for_function(f"({OWED})()[0] === '80'")
+    until(page, f"({OWED})()[0] === '80'")
     page.get_by_role("button", name="Show all").click()
-    page.wait_for_function(f"({OWED})()[0] === '75'")
+    until(page, f"({OWED})()[0] === '75'")
     assert page.locator("select[data-field=stream]").input_value() == ""
     assert report.messages == []
 
@@ -68,7 +68,7 @@ def test_a_window_of_the_score_marks_its_dots(opened: Open) -> None:
     page = opened(sample.ship()).page
     before = page.evaluate(SHOWN, "score-scatter")
     drag(page, "score-accuracy", 0.5, 0.8)
-    page.wait_for_function(f"({SHOWN})('score-scatter') < {before}")
+    until(page, f"({SHOWN})('score-scatter') < {before}")
     assert "windows" in page.inner_text("#chosen")
 
 
@@ -111,15 +111,15 @@ def test_what_each_core_ran_and_who_waited_follow_a_stream_and_a_band(opened: Op
     page = report.page
     assert (page.evaluate(INKED, "worker-0"), page.evaluate(BACK, "worker-0")) == (0, 0)
     page.locator("select[data-field=stream]").select_option("client-2")
-    page.wait_for_function(f"({INKED})('worker-0') === 20")
+    until(page, f"({INKED})('worker-0') === 20")
     assert page.evaluate(BACK, "worker-0") > 100
     # of the twenty of client-2 only 40 and 43 waited, and of the twenty narrowest of all seven are of client-2
     assert page.evaluate(INKED, "queue-waiting") == 20
     page.locator("select[data-field=size]").select_option("24,284")
-    page.wait_for_function(f"({INKED})('worker-0') === 7")
+    until(page, f"({INKED})('worker-0') === 7")
     page.locator("#queue").screenshot(path=screenshots(tmp_path) / "queue-chosen.png")
     page.keyboard.press("Escape")
-    page.wait_for_function(f"({INKED})('worker-0') === 0 && ({BACK})('worker-0') === 0")
+    until(page, f"({INKED})('worker-0') === 0 && ({BACK})('worker-0') === 0")
     assert report.messages == []
 
 
@@ -131,9 +131,9 @@ def test_the_shape_map_shows_which_slow_requests_are_chosen(opened: Open) -> Non
     page = opened(sample.ship()).page
     assert page.evaluate(RUG) == 6
     page.locator("select[data-field=stream]").select_option("client-2")
-    page.wait_for_function(f"({RUG})() === 2")
+    until(page, f"({RUG})() === 2")
     drag(page, "shapes-padding", 0.75, 0.95)
-    page.wait_for_function(f"({RUG})() === 0")
+    until(page, f"({RUG})() === 0")
 
 
 def test_choosing_and_stories_need_no_pointer(opened: Open) -> None:
@@ -141,17 +141,42 @@ def test_choosing_and_stories_need_no_pointer(opened: Open) -> None:
     page = report.page
     page.locator("select[data-field=stream]").focus()
     page.keyboard.press("ArrowDown")
-    page.wait_for_function(f"({SHOWN})('requests-time') === 20")
+    until(page, f"({SHOWN})('requests-time') === 20")
     assert page.inner_text("#chosen span") == "client-1"
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.dataset.field") == "time"
     page.keyboard.press("ArrowDown")
-    page.wait_for_function("document.getElementById('chosen').innerText.includes('0 to 21 s')")
+    until(page, "document.getElementById('chosen').innerText.includes('0 to 21 s')")
     page.get_by_role("button", name="Show all").focus()
     page.keyboard.press("Enter")
-    page.wait_for_function(f"({SHOWN})('requests-time') === 60")
+    until(page, f"({SHOWN})('requests-time') === 60")
     page.get_by_label("Story of request").focus()
     page.keyboard.press("ArrowDown")
     assert "Request 41" in page.locator(".told:visible").inner_text()
     assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    assert report.messages == []
+
+
+P95 = "(kind) => document.querySelectorAll(`#chart-queue-p95 .mark-${kind}.role-mark path`)"
+DOTS = f"() => ({P95})('symbol').length"
+FADED = f"() => [...({P95})('line')].filter((line) => Number(line.getAttribute('opacity') ?? 1) < 1).length"
+TOP = "() => Math.max(...[...document.querySelectorAll('#chart-queue-p95 .role-axis-label text')]\
+.map((text) => Number(text.textContent)))"
+
+
+def test_p95_over_time_steps_back_for_the_single_requests_of_the_chosen_ones(opened: Open) -> None:
+    report = opened(sample.ship())
+    page = report.page
+    assert (page.evaluate(DOTS), page.evaluate(FADED)) == (0, 0)
+    before = page.evaluate(TOP)
+    drag(page, "requests-size", 0.1, 0.3)
+    until(page, f"({DOTS})() > 0")
+    assert page.evaluate(FADED) == 3
+    assert page.evaluate(DOTS) == page.evaluate(SHOWN, "requests-size")
+    page.locator("select[data-field=stream]").select_option("client-2")
+    page.locator("select[data-field=size]").select_option("")
+    until(page, f"({DOTS})() === 20")
+    assert page.evaluate(TOP) >= before  # it reaches up to the slowest of them
+    page.keyboard.press("Escape")
+    until(page, f"({DOTS})() === 0 && ({FADED})() === 0")
     assert report.messages == []

@@ -9,6 +9,7 @@ import re
 from html.parser import HTMLParser
 
 import pytest
+import sample_extremes as extremes
 import sample_record as sample
 
 from trimtab.report import html
@@ -85,6 +86,15 @@ def test_hostile_names_stay_text() -> None:
     assert not any(name.startswith("on") or name == "style" for _, attrs in read.elements for name in attrs)
     assert "&lt;img src=x onerror=alert(1)&gt;" in HOSTILE
     assert "<img src=x" not in HOSTILE
+
+
+def test_names_neither_turn_nor_bury_what_stands_beside_them() -> None:
+    text = html.render(view(extremes.endless()))
+    body = text.partition("<main>")[2].partition("</main>")[0]
+    assert "refit-4\\u202exxx" in body
+    assert "x" * 161 not in re.sub(r"<option value=\"[^\"]*\"", "", body)
+    assert "\u202e" not in re.sub(r"<option value=\"[^\"]*\"", "", body)
+    assert f'<option value="client-3\u202e{"x" * 10_000}">client-3\\u202exxx' in body  # charts compare it
 
 
 def test_chart_data_is_json_that_cannot_end_its_element() -> None:

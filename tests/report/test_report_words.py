@@ -92,6 +92,21 @@ def test_small_words() -> None:
     assert words.short("a-very-long-plan-name", 8) == "a-very-…"
 
 
+def test_what_turns_hides_or_goes_on_forever_is_written_out_or_cut() -> None:
+    assert words.shown("Ship \u202eplan\x1b[31m") == "Ship \\u202eplan\\u001b[31m"
+    assert words.shown("مرحبا, a\nb") == "مرحبا, a\nb"
+    cut = words.shown(f"before {'x' * 5000}end after")
+    assert cut == f"before {'x' * 120}…{'x' * 36}end after"
+    assert words.shown("a b " * 1250) == f"{'a b ' * 1000}… (1,000 more signs)"
+    assert words.short("a\u202eb", 8) == "a\\u202eb"
+
+
+def test_a_number_too_large_to_be_written_out() -> None:
+    assert words.number(1.234e15) == "1.23e15"
+    assert words.number(-1e12) == "−1e12"
+    assert words.percent(1.2e20) == f"1.2e22{G}%"
+
+
 @settings(deadline=None)
 @given(st.floats(-1e9, 1e9), st.floats(1e-6, 1e6))
 def test_no_decimals_below_the_interval(value: float, half_width: float) -> None:

@@ -1,6 +1,7 @@
 """Page -> one HTML file that opens offline, asks for nothing, and runs only the scripts it carries.
 
-Every name that came from data passes jinja2's autoescape; chart data is JSON in a block that browsers do not run. The
+Every name that came from data passes :func:`.words.shown` and jinja2's autoescape, so that it can neither be markup
+nor turn or bury what stands beside it; chart data is JSON in a block that browsers do not run. The
 content-security policy allows the embedded scripts and the style sheet by their digests and nothing else, so Vega
 evaluates its expressions with its interpreter, never with ``eval``.
 """
@@ -16,8 +17,8 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from trimtab.report import marks, palette
-from trimtab.report.page import Answer, Block, Chart, Page
+from trimtab.report import marks, palette, words
+from trimtab.report.page import Answer, Block, Chart, Grid, Page
 
 SCRIPTS = (
     "vendor/vega.min.js",
@@ -27,12 +28,16 @@ SCRIPTS = (
     "templates/page.js",
 )
 
+PRINTED = 12
+"""Rows of a table on paper, the first ones: tables open with what matters most."""
+
 
 def render(page: Page) -> str:
     """The page as HTML text. Same page, same bytes."""
     scripts = [_resource(name).decode() for name in SCRIPTS]
-    style = f"{_font()}\n{palette.stylesheet()}\n{_resource('templates/page.css').decode()}"
-    charts, rows = thrifty([{"id": chart.id, "spec": chart.spec} for chart in charts_of(page)])
+    drawn = list(charts_of(page))
+    style = "\n".join((_font(), palette.stylesheet(), _resource("templates/page.css").decode(), _heights(drawn)))
+    charts, rows = thrifty([{"id": chart.id, "spec": chart.spec} for chart in drawn])
     return (
         _environment()
         .get_template("page.html.j2")
@@ -43,6 +48,8 @@ def render(page: Page) -> str:
             scripts=scripts,
             charts=as_json({"config": marks.config(), "charts": charts, "rows": rows}),
             causes=tuple(palette.CAUSES),
+            on_paper=on_paper,
+            opened=words.opened,
         )
     )
 
@@ -88,6 +95,11 @@ def columns(rows: list[dict[str, Any]]) -> Any:
     return {name: [row[name] for row in rows] for name in rows[0]}
 
 
+def on_paper(grid: Grid) -> int:
+    """How many rows of a table are printed; it is cut only where that saves more than the line that says so."""
+    return len(grid.rows) if len(grid.rows) <= PRINTED + 2 else PRINTED
+
+
 def as_json(value: Any) -> str:
     """JSON that cannot end or open an element: ``<``, ``>`` and ``&`` are written as escapes."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -126,6 +138,12 @@ def _font() -> str:
     )
 
 
+def _heights(charts: list[Chart]) -> str:
+    """Each chart has its room before it is drawn, so that nothing moves under a reader who came to a section."""
+    rules = (f".h{height}{{min-height:{height}px}}" for height in sorted({chart.height for chart in charts}))
+    return f"@media screen{{{''.join(rules)}}}"
+
+
 def _environment() -> Environment:
     return Environment(
         loader=PackageLoader("trimtab.report"),
@@ -133,4 +151,10 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=_shown,
     )
+
+
+def _shown(value: Any) -> Any:
+    """What a page prints. What is escaped already stays as it is: markup, and by ``|e`` what scripts compare."""
+    return words.shown(value) if isinstance(value, str) and not hasattr(value, "__html__") else value

@@ -24,6 +24,10 @@ below; TITLED: labels and a title."""
 WIDTH = 640
 """Pixels that a chart has where nobody says otherwise; the page gives it the width of its column."""
 
+SCIENTIFIC = "datum.value && (abs(datum.value) >= 1e6 || abs(datum.value) < 1e-3)"
+TICK = f"{SCIENTIFIC} ? replace(format(datum.value, '.3~g'), '+', '') : datum.label"
+"""What a tick says: very large and very small numbers in as many signs as there is room for."""
+
 CHOSEN = ("time_lo", "time_hi", "size_lo", "size_hi", "window_lo", "window_hi", "stream", "told")
 """The signals that all charts share: the ends of what is chosen on each axis, the stream, and whose story is told."""
 
@@ -157,7 +161,7 @@ def _position(field: str, title: str, domain: Sequence[float] | None, axis: dict
     return {
         "field": field,
         "type": "quantitative",
-        "axis": {"title": title or None, **axis},
+        "axis": {"title": title or None, "labelExpr": TICK, **axis},
         **({"scale": scale} if scale else {}),
     }
 
@@ -238,5 +242,7 @@ def bound() -> Spec:
 
 
 def words(**place: Any) -> Spec:
-    """A direct label."""
-    return {"type": "text", "align": "left", "baseline": "middle", "color": colour("muted"), **place}
+    """A direct label, on a halo of the ground: no line behind it strikes it through. Its layer comes after the lines'.
+    ``stroke=None`` = no halo, for labels on a mark."""
+    halo: Spec = {"stroke": colour("ground"), "strokeWidth": 4, "strokeJoin": "round"}
+    return {"type": "text", "align": "left", "baseline": "middle", "color": colour("muted"), **halo, **place}

@@ -105,7 +105,7 @@ def _says(cell: Cell) -> bool:
 
 class Chart(Noun, frozen=True, kw_only=True):
     """A chart as wide as the column it stands in. ``alt`` is read to those who cannot see it. On an ``axis`` a reader
-    may choose a part with the pointer."""
+    may choose a part, with the pointer or the arrow keys."""
 
     id: str
     spec: Spec
@@ -171,7 +171,7 @@ class Split(Noun, frozen=True, kw_only=True):
 
 
 class Fold(Noun, frozen=True, kw_only=True):
-    """A table that stays closed until asked for; open in print."""
+    """A table that stays closed until asked for; on paper, too, it is one line unless a reader has opened it."""
 
     summary: str
     grid: Grid
@@ -237,10 +237,13 @@ class Answer(Noun, frozen=True, kw_only=True):
     foot: str = ""
 
 
+Status = Literal["pass", "pending", "fail", "open"]
+
+
 class Opening(Noun, frozen=True, kw_only=True):
     """The verdict: ``word`` is the decision, ``pending`` what is still missing before it counts."""
 
-    status: Literal["pass", "fail", "open"]
+    status: Status
     word: str
     sentence: str
     text: str

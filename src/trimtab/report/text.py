@@ -15,8 +15,8 @@ from rich.text import Text
 
 from trimtab.report.page import Answer, Block, Cell, Grid, Line, Mark, Opening, Page, Panel, Row, Section
 
-GLYPHS = {"pass": "✓", "fail": "✗", "open": "?", "not-run": "·"}
-STYLES = {"pass": "green", "fail": "red", "open": "yellow"}
+GLYPHS = {"pass": "✓", "pending": "✓", "fail": "✗", "open": "?", "not-run": "·"}
+STYLES = {"pass": "green", "pending": "dim", "fail": "red", "open": "yellow"}
 STRIP_WIDTH = 24
 _LEVELS = {"band": "░", "line": "─", "bar": "█", "tick": "│", "dot": "●", "link": " ", "text": "→"}
 

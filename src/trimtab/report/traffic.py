@@ -152,7 +152,7 @@ def _histogram(series: Series, number: int) -> Panel:
         }
         for row in each(series)
     ]
-    where = marks.x("x", domain=(data[0]["x"], data[-1]["end"]), tickCount=8, title=name)
+    where = marks.x("x", domain=(data[0]["x"], data[-1]["end"]), tickCount=8, title=words.short(name, 40))
     high = marks.y("n", domain=(0.0, max(row["n"] for row in data) * 1.08 or 1.0), title="requests")
     bar: Spec = {"type": "rect", "color": colour("useful"), "clip": True, "stroke": colour("ground"), "strokeWidth": 1}
     layers = [marks.layer(bar, data, x=where, x2=marks.to("end"), y=high, y2=marks.to("base"))]

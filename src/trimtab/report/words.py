@@ -15,8 +15,15 @@ from trimtab.domain.figure import Figure, Interval
 GAP = "\u00a0"
 MINUS = "\u2212"
 NOTHING = "\u2013"
+LARGEST = 1e12
+"""From here on the digits of a number are not written out."""
 SMALL = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 
+_TURNING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
+"""Signs that are not seen and yet change how what follows them is read."""
+_WORD, _WHOLE = 160, 4000
+"""The most signs of one word and of one text that a page shows."""
+_LONG = re.compile(rf"\S{{{_WORD + 1},}}")
 _HYPHEN = re.compile(r"(?<![\w.])-(?=\d)")
 _SHARE = ("share", "ratio", "fraction")
 _PLAIN = ("", "1", "count", "requests", "cores", "batches", "shapes", "entries", "runs", "windows", "workers")
@@ -28,6 +35,8 @@ def number(value: float | None, half_width: float | None = None) -> str:
         return NOTHING
     if math.isinf(value):
         return "∞" if value > 0 else f"{MINUS}∞"
+    if abs(value) >= LARGEST:
+        return _scientific(value)
     digits = _decimals(value, half_width)
     said = f"{abs(value):,.{digits}f}"
     if not said.strip("0.,"):
@@ -35,6 +44,12 @@ def number(value: float | None, half_width: float | None = None) -> str:
     if half_width is None and "." in said:
         said = said.rstrip("0").rstrip(".")
     return f"{MINUS}{said}" if value < 0 else said
+
+
+def _scientific(value: float) -> str:
+    """``1.23e15``."""
+    digits, exponent = f"{value:.2e}".split("e")
+    return f"{float(digits):g}e{int(exponent)}".replace("-", MINUS)
 
 
 def _decimals(value: float, half_width: float | None) -> int:
@@ -81,7 +96,7 @@ def change(value: float | None, half_width: float | None = None) -> str:
 
 def _percents(scaled: float, width: float | None) -> str:
     said = number(scaled, _coarse(scaled, width))
-    return said.rstrip("0").rstrip(".") if width is None and "." in said else said
+    return said.rstrip("0").rstrip(".") if width is None and "." in said and "e" not in said else said
 
 
 def _coarse(scaled: float, width: float | None) -> float:
@@ -164,7 +179,8 @@ def many(number_of: int, one: str, more: str = "") -> str:
 
 def short(name: str, most: int = 16) -> str:
     """A name that fits its place, cut with an ellipsis."""
-    return name if len(name) <= most else f"{name[: most - 1]}…"
+    said = shown(name)
+    return said if len(said) <= most else f"{said[: most - 1]}…"
 
 
 def listed(parts: tuple[str, ...] | list[str], last: str = "and") -> str:
@@ -178,6 +194,14 @@ def moment(iso: str) -> str:
     """``2026-11-30T10:00:00Z`` as a reader writes it, to the minute."""
     zone = "UTC" if iso.endswith(("Z", "+00:00")) else ""
     return f"{iso[:10]} {iso[11:16]} {zone}".strip()
+
+
+def shown(text: str) -> str:
+    """Any text as a page may show it: signs that would turn or hide what stands beside them are written out, and what
+    is too long to be read is cut, a word in its middle."""
+    said = _TURNING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    said = _LONG.sub(lambda found: f"{found[0][: _WORD - 40]}…{found[0][-39:]}", said)
+    return said if len(said) <= _WHOLE else f"{said[:_WHOLE]}… ({count(len(said) - _WHOLE)} more signs)"
 
 
 def typeset(sentence: str) -> str:

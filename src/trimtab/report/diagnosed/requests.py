@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trimtab.domain.figure import Series
-from trimtab.report import marks, words
+from trimtab.report import bounds, marks, words
 from trimtab.report.arms import Scale
 from trimtab.report.book import Values, each, real
 from trimtab.report.diagnosed.leaf import Leaf
@@ -115,12 +115,10 @@ def _curves(leaf: Leaf, series: Series) -> Panels | None:
         marks.layer(marks.line("ink" if name == names[0] else "static"), by_run[name], x=where, y=high)
         for name in reversed(names)
     ]
-    layers += _dots(leaf, where, high)
     if held is not None:
-        datum = {"ms": bound, "tail": 0.0, "text": f"bound {words.time(bound)}"}
-        label = marks.words(dx=6, dy=-8, color=colour("fail"))
-        layers += [marks.layer(marks.bound(), [datum], y=high),
-                   marks.layer(label, [datum], x=where, y=high, text=marks.to("text"))]  # fmt: skip
+        drawn = [[(point["tail"], point["ms"]) for point in curve] for curve in by_run.values()]
+        layers += bounds.named(where, high, bound, f"bound {words.time(bound)}", drawn)
+    layers += _dots(leaf, where, high)
     chart = marks.chart(leaf.chart_id("curve"), layers, 260, "Latency by quantile, the tail stretched")
     lines = tuple(
         Line(text=words.short(name, 40), strong=name == names[0], swatch="line" if name == names[0] else "line static")
@@ -135,7 +133,7 @@ def _dots(leaf: Leaf, where: Spec, high: Spec) -> list[Spec]:
     data = [{"tail": tail_of(SHARES[name]), "ms": value, "text": f"{name} {words.time(value)}"}
             for name, value in known if value is not None]  # fmt: skip
     dot: Spec = {"type": "point", "filled": True, "size": 44, "opacity": 1, "color": colour("ink")}
-    text = marks.words(align="right", dx=-8, dy=-8, color=colour("text"), stroke=colour("ground"), strokeWidth=3)
+    text = marks.words(align="right", dx=-8, dy=-8, color=colour("text"))
     return [marks.layer(dot, data, x=where, y=high),
             marks.layer(text, data[-1:], x=where, y=high, text=marks.to("text"))]  # fmt: skip
 
@@ -255,7 +253,9 @@ def _cloud(leaf: Leaf, points: list[dict[str, object]], slow: list[dict[str, obj
         layers.append(marks.layer(cross, crosses, x=where, y=high))
         lines.append(Line(text="✕ failed"))
     if leaf.source.sla is not None and leaf.source.sla.bound_ms <= top:
-        layers.append(marks.layer(marks.bound(), [{"ms": leaf.source.sla.bound_ms}], y=high))
+        bound = leaf.source.sla.bound_ms
+        layers.append(marks.layer(marks.bound(), [{"ms": bound}], y=high))
+        lines.append(Line(text=f"bound {words.time(bound)}", swatch="line bound"))
     chart = marks.chart(leaf.chart_id("cloud"), layers, 240, "Latency of single requests over time", marks.TITLED)
     return Panel(label="Latency", sub="by arrival", chart=chart, lines=tuple(lines))
 

@@ -24,7 +24,7 @@ def sizes(leaf: Leaf) -> Section | None:
         [real(one) or 0.0 for one in (runs.columns["volume"] if runs else ())]
         + [real(one) or 0.0 for one in (padding.columns["hi"] if padding else ())]
     )
-    title = "executed volume" if " x " in label or not label else f"{label}, executed"
+    title = "executed volume" if " x " in label or not label else f"{words.short(label, 40)}, executed"
     where = marks.x("x", domain=(0.0, far * 1.02 or 1.0), tickCount=8, title=title)
     makers: list[Maker] = [partial(_run_times, leaf, runs)] if runs is not None else []
     makers += [partial(_padding, leaf, padding)] if padding is not None else []

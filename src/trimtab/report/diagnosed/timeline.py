@@ -14,13 +14,13 @@ from trimtab.report.palette import colour
 from trimtab.report.sections.latency import tail_axis
 
 LAYERS = {
-    "busy": ("The device works", "useful", colour("useful")),
-    "long calls": ("Long driver calls", "cold", colour("cold")),
-    "launching": ("A launch on its way", "dispatch", colour("dispatch")),
-    "pending": ("Launched, waits for another", "capacity", colour("capacity")),
-    "operators": ("Operators between launches", "dispatch inherited", "url(#hatch-dispatch)"),
-    "driver": ("Other driver calls", "slip", colour("slip")),
-    "": ("Nothing recorded", "unprofiled", "transparent"),
+    "busy": ("The device works", "cause-useful", colour("useful")),
+    "long calls": ("Long driver calls", "cause-cold", colour("cold")),
+    "launching": ("A launch on its way", "cause-dispatch", colour("dispatch")),
+    "pending": ("Launched, waits for another", "cause-capacity", colour("capacity")),
+    "operators": ("Operators between launches", "hatched", "url(#hatch-ink)"),
+    "driver": ("Other driver calls", "cause-slip", colour("slip")),
+    "": ("Nothing recorded", "cause-unprofiled", "transparent"),
 }
 """Layer -> what a reader calls it, its palette class, and its colour in charts."""
 GAPS = {
@@ -35,7 +35,7 @@ TIMES = (
 )
 KINDS = {
     "first": colour("static"),
-    "again": colour("imbalance"),
+    "again": colour("ink"),
     "again, for a size": colour("cold"),
     "no program": colour("premium"),
 }
@@ -56,7 +56,7 @@ def device(leaf: Leaf) -> Section | None:
     for name, one in known.items():
         said, look, _ = named[name]
         value = real(one.value) or 0.0
-        strip = bar_strip(to, value, f"{said} {words.percent(value)}", f"cause-{look}")
+        strip = bar_strip(to, value, f"{said} {words.percent(value)}", look)
         rows.append(Row(cells=(Cell(text=said), Cell(text=words.percent(value)), Cell(strip=strip),
                                Cell(text=one.note, look="muted"))))  # fmt: skip
     columns = (Column(label="The window"), Column(label="Share", align="right"), Column(label="", wide=True),
@@ -87,9 +87,7 @@ def _window(leaf: Leaf, series: Series) -> Panel:
         leaf.chart_id("window"), layers, 190, "What the device waited for, over the window", marks.TITLED
     )
     present = {row["layer"] for row in rows}
-    lines = tuple(
-        Line(text=said, swatch=f"cause-{look}") for name, (said, look, _) in LAYERS.items() if name in present
-    )
+    lines = tuple(Line(text=said, swatch=look) for name, (said, look, _) in LAYERS.items() if name in present)
     return Panel(label="The window", sub="in equal pieces", chart=chart, lines=lines)
 
 
@@ -255,7 +253,7 @@ def _compile_chart(leaf: Leaf, rows: list[marks.Datum]) -> Panel:
             dot: Spec = {"type": "point", "filled": True, "size": 30, "opacity": 1, "color": ink, "clip": True}
             layers += [marks.layer(rule, own, x=where, y=high, y2=marks.to("base")),
                        marks.layer(dot, own, x=where, y=high)]  # fmt: skip
-    looks = dict(zip(KINDS, ("static", "cause-imbalance", "cause-cold", "cause-premium"), strict=True))
+    looks = dict(zip(KINDS, ("static", "ink", "cause-cold", "cause-premium"), strict=True))
     chart = marks.chart(
         leaf.chart_id("compiles"), layers, 200, "Compiles over time, by how long they took", marks.TITLED
     )

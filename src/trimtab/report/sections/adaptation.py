@@ -75,26 +75,39 @@ def _gain(book: Book, data: list[Datum], base: Base) -> Panel | None:
     high = marks.shares(marks.y("headroom", domain=(min(-edge * 1.2, *values, 0.0), max(edge * 1.2, *values) * 1.08)))
     width = {"window": 0.5, "end": len(data) + 0.5, "headroom": -edge, "top": edge}
     layers = [marks.layer(marks.floor_band(), [width], x=base.where, x2=marks.to("end"), y=high, y2=marks.to("top"))]
-    layers += [marks.layer(_LOOK[key], rows, x=base.where, y={**high, "field": key}) for key, rows in known.items()]
+    layers += [_drawn(key, rows, edge, base.where, high) for key, rows in known.items()]
     alt = "Headroom and adaptation gain in p95, by window, simulated"
     chart = marks.chart("adaptation-gain", layers, base.height(132), alt, base.room, base.axis)
     lines = tuple(line for key, line in _LINES.items() if key in known)
     below = sum("gain" not in row or row["gain"] < LOWEST for row in data)
     if below:
         lines += (Line(text=f"{words.many(below, 'window')} below {words.change(LOWEST)}, or beyond the deadline"),)
-    band = Line(text=f"floor of the simulation ±{words.percent(edge)}", swatch="m-band")
+    band = Line(text=f"floor of the simulation ±{words.percent(edge)}; pale: inside it", swatch="m-band")
     return Panel(label="Gain in p95", sub="against the plan as it is", chart=chart, lines=(*lines, band))
 
 
-_LOOK: dict[str, Spec] = {
-    "headroom": marks.line("adapted"),
-    "gain_without_stalls": {"type": "line", "color": colour("static"), "strokeWidth": 1.5, "strokeDash": [3, 2]},
-    "gain": {"type": "point", "filled": True, "size": 34, "opacity": 1, "color": colour("ink")},
-}
+def _drawn(key: str, rows: list[Datum], edge: float, where: Spec, high: Spec) -> Spec:
+    """The clairvoyant's headroom as a dashed tick a window, gains as rings: all of it is simulated."""
+    place: Spec = {"x": where, "y": {**high, "field": key}}
+    if key == "headroom":
+        ticks = [{"window": r["window"] - TICK / 2, "end": r["window"] + TICK / 2, "headroom": r[key]} for r in rows]
+        dashed: Spec = {"type": "rule", "color": colour("ink"), "strokeWidth": 1.5, "strokeDash": [3, 2], "clip": True}
+        return marks.layer(dashed, ticks, **place, x2=marks.to("end"))
+    if key == "gain_without_stalls":
+        thin: Spec = {"type": "line", "color": colour("ink"), "strokeWidth": 1}
+        return marks.layer(thin, rows, **place)
+    outside: Spec = {"test": f"abs(datum.gain) > {edge}", "value": colour("ink")}
+    return marks.layer(RING, rows, **place, color={"condition": outside, "value": colour("static")})
+
+
+RING: Spec = {"type": "point", "filled": False, "size": 34, "opacity": 1, "strokeWidth": 1.5, "fill": colour("ground")}
+"""A simulated value; a measured one is filled."""
+TICK = 0.6
+"""The width of a headroom's tick, in windows."""
 _LINES = {
-    "headroom": Line(text="headroom: each window known", strong=True, swatch="line"),
-    "gain_without_stalls": Line(text="the same, compiles in no time", swatch="line dashed"),
-    "gain": Line(text="adapted while serving", swatch="dot"),
+    "headroom": Line(text="headroom: each window known", strong=True, swatch="line dashed"),
+    "gain_without_stalls": Line(text="the same, compiles in no time", swatch="line"),
+    "gain": Line(text="adapted while serving", swatch="dot simulated"),
 }
 
 
@@ -110,7 +123,7 @@ def scatter(book: Book) -> Panels | None:
     where = marks.shares(marks.x("mapping_accuracy", domain=(xs.lo, xs.hi), tickCount=4, title=title))
     high = marks.shares(marks.y("headroom", domain=(ys.lo, ys.hi)))
     fade = marks.faded(marks.inside(window="window"))
-    dots = [marks.layer({**_LOOK["gain"], "opacity": 1}, data, x=where, y=high, opacity=fade)]
+    dots = [marks.layer({**RING, "color": colour("muted")}, data, x=where, y=high, opacity=fade)]
     chart = marks.chart("adaptation-scatter", dots, 230, "Headroom against accuracy, simulated", marks.TITLED)
     return Panels(panels=(Panel(label="Headroom in p95 against accuracy", sub="one dot a window", chart=chart),))
 

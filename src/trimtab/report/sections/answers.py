@@ -72,24 +72,25 @@ def _primary_chart(book: Book, row: Arms) -> Chart | None:
     """Both arms on one axis, with the bound, and the floor around the static one."""
     sla = book.record.study.sla
     limit = sla.goodput if sla.metric == "goodput" else sla.bound_ms
-    values = [row.static, row.adapted, limit, *_ends(row.static_interval), *_ends(row.adapted_interval)]
-    tight = scale(values, zero=False, room=0.2)
-    to = Scale(lo=tight.lo, hi=tight.hi + (tight.hi - tight.lo) * 0.2)
     if row.static is None or abs(row.static) == float("inf"):
         return None
+    edge = row.static * (row.floor or 0.0)
+    values = [limit, row.static - edge, row.static + edge, row.adapted]
+    tight = scale([*values, *_ends(row.static_interval), *_ends(row.adapted_interval)], zero=False, room=0.2)
+    to = Scale(lo=tight.lo, hi=tight.hi + (tight.hi - tight.lo) * 0.2)
     share = row.unit == "share"
     where = marks.x("v", domain=(max(to.lo, 0.0), to.hi), tickCount=4)
     where = marks.shares(where) if share else where
     up = marks.silent(marks.y("row", domain=(0, 1)))
     layers: list[Spec] = []
     if row.floor is not None:
-        edge = row.static * row.floor
         rect = {"v": row.static - edge, "v2": row.static + edge, "row": 0.4, "row2": 0.8}
         layers.append(marks.layer(marks.floor_band(), [rect], x=where, x2=marks.to("v2"), y=up, y2=marks.to("row2")))
     layers += _bound_layers(limit, share, where, up, to.at(limit))
-    layers += _arm_layers(book.baseline.id, 0.6, row.static, row.static_interval, "static", where, up, to, limit)
+    names = [words.short(plan.id) if plan else "" for plan in (book.baseline, book.candidate)]
+    layers += _arm_layers(names[0], 0.6, row.static, row.static_interval, "static", where, up, to, limit)
     layers += _arm_layers(
-        book.candidate.id if book.candidate else "",
+        names[1],
         0.16,
         row.adapted,
         row.adapted_interval,
@@ -140,7 +141,7 @@ def _arm_layers(
     label = {"v": hi if right else lo, "row": at, "text": name}
     whisker: Spec = {"type": "rule", "strokeWidth": 1.5, "color": colour(look)}
     dot: Spec = {"type": "point", "filled": True, "size": 46, "opacity": 1, "color": colour(look)}
-    text = marks.words(fontSize=12, limit=110, stroke=colour("ground"), strokeWidth=4, **place, **ink)
+    text = marks.words(fontSize=12, limit=110, **place, **ink)
     return [
         marks.layer(whisker, [{"v": lo, "v2": hi, "row": at}], x=where, x2=marks.to("v2"), y=up),
         marks.layer(dot, [{"v": value, "row": at}], x=where, y=up),

@@ -49,7 +49,8 @@ def panel(book: Book, far: float, base: Base) -> Panel | None:
     layers.append(marks.layer(dashed, [row for row in data if row["open"]], **span))
     for look, ink in (("static", "text"), ("adapted", "ground")):
         text = [row for row in data if row["look"] == look and row["label"] and not row["open"]]
-        label = marks.words(align="right", dx=-5, color=colour(ink), fontWeight=600 if look == "adapted" else 400)
+        weight = 600 if look == "adapted" else 400
+        label = marks.words(align="right", dx=-5, color=colour(ink), fontWeight=weight, stroke=None)
         layers.append(
             marks.layer(label, text, x={**where, "field": "end"}, y={**high, "field": "mid"}, text=marks.to("label"))
         )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 from trimtab.domain.figure import Series
-from trimtab.report import marks, words
+from trimtab.domain.noun import Noun
+from trimtab.report import bounds, marks, words
 from trimtab.report.arms import PERCENTILES, Arms, Scale, arms, change_cell, deciding_cell, scale
 from trimtab.report.book import Book, each, real, source
 from trimtab.report.page import Block, Cell, Chart, Column, Grid, Line, Panel, Panels, Prose, Row, Section, Spec, Split
@@ -15,6 +16,9 @@ METRICS = ("miss", "p50", "p95", "p99", "p99.9")
 """From below to above in the table."""
 
 TICKS = {0.0: "p0", 0.5: "p50", 0.9: "p90", 0.95: "p95", 0.99: "p99", 0.999: "p99.9"}
+
+ROOM_TO_THE_RIGHT, ROOM_BELOW = 0.6, 0.1
+"""Up to which share of its axis a dot has room for its name on its right, and from which share on below it."""
 
 Curve = list[dict[str, float]]
 
@@ -160,39 +164,66 @@ def _chart(book: Book, series: Series) -> Chart:
         look = book.arm(plan)
         layers.append(marks.layer(marks.band(), curve, x=where, y={**high, "field": "lo"}, y2=marks.to("hi")))
         layers.append(marks.layer(marks.line(look), curve, x=where, y=high))
-    layers.append(marks.layer(marks.bound(), [{"mid": bound}], y=high))
-    label = {"mid": bound, "tail": 0.0, "text": f"bound {words.number(bound)} ms"}
-    layers.append(
-        marks.layer(marks.words(dx=6, dy=-8, color=colour("fail")), [label], x=where, y=high, text=marks.to("text"))
-    )
-    layers += _primary_dots(book, curves, where, high, held_out=series.id == "validate.quantiles")
+    dots = _primary_dots(book, curves, (far, top), held_out=series.id == "validate.quantiles")
+    drawn = ([(point["tail"], point["mid"]) for point in curve] for curve in curves.values())
+    in_the_way = [*drawn, *(dot.reach(far, top) for dot in dots)]
+    layers += bounds.named(where, high, bound, f"bound {words.number(bound)} ms", in_the_way)
+    layers += [layer for dot in dots for layer in dot.layers(where, high)]
     alt = f"Latency by quantile, tail stretched, for {words.listed(list(curves))}; bound {words.number(bound)} ms"
     return marks.chart("latency-quantiles", layers, 290, alt)
 
 
-def _primary_dots(book: Book, curves: dict[str, Curve], where: Spec, high: Spec, *, held_out: bool) -> list[Spec]:
-    """The primary percentile, dotted on each curve at its stored value."""
-    metric = book.record.study.sla.metric
-    if metric not in PERCENTILES:
+class Dot(Noun, frozen=True, kw_only=True):
+    """A plan's primary percentile on its curve, and on which side of it its name stands."""
+
+    tail: float
+    value: float
+    text: str
+    adapted: bool
+    right: bool
+    above: bool
+
+    def reach(self, far: float, top: float) -> bounds.Curve:
+        """What the name takes of a chart that ends at ``far`` and ``top``."""
+        width = min(bounds.SIGN * len(self.text), 1.0) * far * (1 if self.right else -1)
+        level = self.value + bounds.RISE * top * (1 if self.above else -1)
+        return sorted([(self.tail, level), (self.tail + width, level)])
+
+    def layers(self, where: Spec, high: Spec) -> list[Spec]:
+        """The dot, and its name."""
+        row = {"tail": self.tail, "mid": self.value, "text": self.text}
+        ink = colour("ink" if self.adapted else "static")
+        dot: Spec = {"type": "point", "filled": True, "size": 52, "opacity": 1, "color": ink}
+        side: Spec = {"align": "left", "dx": 8} if self.right else {"align": "right", "dx": -8}
+        look: Spec = {"color": colour("ink" if self.adapted else "text"), "fontWeight": 600 if self.adapted else 400}
+        name = marks.words(limit=180, dy=-9 if self.above else 11, **side, **look)
+        return [
+            marks.layer(dot, [row], x=where, y=high),
+            marks.layer(name, [row], x=where, y=high, text=marks.to("text")),
+        ]
+
+
+def _primary_dots(book: Book, curves: dict[str, Curve], ends: tuple[float, float], *, held_out: bool) -> list[Dot]:
+    """The primary percentile of each plan at its stored value, in a chart that ends at ``ends``; none where too few
+    requests ran for it. The higher name stands above its dot and the lower one below, so that they never meet."""
+    metric, (far, top) = book.record.study.sla.metric, ends
+    if metric not in PERCENTILES or tail_of(PERCENTILES[metric]) > far:
         return []
-    layers: list[Spec] = []
-    for plan in curves:
-        value = _stored(book, plan, metric, held_out=held_out)
-        if value is None or not math.isfinite(value):
-            continue
-        adapted = book.arm(plan) != "static"
-        datum = {
-            "tail": tail_of(PERCENTILES[metric]),
-            "mid": value,
-            "text": f"{words.short(plan)} {words.number(value)}",
-        }
-        dot: Spec = {"type": "point", "filled": True, "size": 52, "color": colour("ink" if adapted else "static")}
-        side: Spec = {"align": "left", "dx": 8, "dy": 11} if adapted else {"align": "right", "dx": -8, "dy": -9}
-        look: Spec = {"color": colour("ink" if adapted else "text"), "fontWeight": 600 if adapted else 400}
-        text = marks.words(limit=180, **side, **look)
-        layers.append(marks.layer({**dot, "opacity": 1}, [datum], x=where, y=high))
-        layers.append(marks.layer(text, [datum], x=where, y=high, text=marks.to("text")))
-    return layers
+    stored = {plan: _stored(book, plan, metric, held_out=held_out) for plan in curves}
+    known = {plan: value for plan, value in stored.items() if value is not None and math.isfinite(value)}
+    ranked = sorted(known, key=lambda plan: (known[plan], book.arm(plan) == "static"))
+    at = tail_of(PERCENTILES[metric])
+    return [
+        Dot(
+            tail=at,
+            value=known[plan],
+            text=f"{words.short(plan)} {words.number(known[plan])}",
+            adapted=book.arm(plan) != "static",
+            right=book.arm(plan) != "static" and at < far * ROOM_TO_THE_RIGHT,
+            above=plan == ranked[-1] or known[plan] < top * ROOM_BELOW,
+        )
+        for plan in known
+    ]
 
 
 def _stored(book: Book, plan: str, metric: str, *, held_out: bool) -> float | None:

@@ -112,8 +112,8 @@ def _streams(book: Book) -> Grid | None:
     rows = []
     for p95, name in known:
         marks = (Mark(form="tick", x=to.at(bound), look="bound"), Mark(form="dot", x=to.at(p95), look="static"))
-        strip = Strip(marks=marks, alt="p95")
-        rows.append(Row(cells=(Cell(text=name), Cell(text=words.quantity(p95, "ms")), Cell(strip=strip))))
+        said = words.quantity(p95, "ms")
+        rows.append(Row(cells=(Cell(text=name), Cell(text=said), Cell(strip=Strip(marks=marks, alt=f"p95 {said}")))))
     return Grid(columns=columns, rows=tuple(rows), title="Fairness: slowest streams")
 
 

@@ -37,11 +37,25 @@ def section(book: Book) -> Section | None:
         nav="Slow requests",
         eyebrow="Attribute",
         heading=stories.heading(book) or "The slow requests, one by one.",
-        lead="Choose a stream, a window or a shape band, or draw over a chart: all charts of this page follow. "
-        "A ringed dot tells its story below.",
+        lead="Choose a stream, a window or a shape band, or draw over a chart: single requests, what they owe, the "
+        "queue and the workers follow, and the other charts over time or shapes show which part is chosen. A ringed "
+        "dot tells its story below.",
         blocks=(*((Split(left=left, right=right),) if right else left), *([told] if told else [])),
         source=source(words.opened(shown.note), artifact=shown.artifact),
     )
+
+
+def parted(book: Book) -> tuple[list[Datum], list[Datum]]:
+    """The slow requests that are shown, and the others."""
+    shown = book.series("requests.shown")
+    return _parted(book, _points(shown) if shown else [])
+
+
+def _parted(book: Book, points: list[Datum]) -> tuple[list[Datum], list[Datum]]:
+    """Those that have a story say so."""
+    told = set(stories.ids(book))
+    slow = [{**point, "told": point["id"] if point["id"] in told else None} for point in points if point["slow"]]
+    return slow, [point for point in points if not point["slow"]]
 
 
 def _points(shown: Series) -> list[Datum]:
@@ -79,7 +93,8 @@ def _over_size(book: Book, points: list[Datum]) -> Panels | None:
         return None
     names = book.record.study.dim_names
     name = names[0] if len(names) == 1 else "volume of the dims"
-    where = marks.x("size", domain=(0.0, _most(sized, "size") * 1.02), tickCount=8, title=f"{name} of the request")
+    title = f"{words.short(name, 40)} of the request"
+    where = marks.x("size", domain=(0.0, _most(sized, "size") * 1.02), tickCount=8, title=title)
     return Panels(panels=marks.stack((partial(_cloud, book, sized),), where, "size"))
 
 
@@ -88,9 +103,7 @@ def _cloud(book: Book, points: list[Datum], base: Base) -> Panel | None:
     bound = book.record.study.sla.bound_ms
     high = marks.y("ms", domain=(0.0, max(_most(points, "ms"), bound) * 1.06), title="ms")
     test = marks.inside(time="t", size="size", stream="stream")
-    told = set(stories.ids(book))
-    slow = [{**point, "told": point["id"] if point["id"] in told else None} for point in points if point["slow"]]
-    rest = [point for point in points if not point["slow"]]
+    slow, rest = _parted(book, points)
     small: Spec = {"type": "point", "filled": True, "size": 10, "color": colour("static"), "clip": True}
     large: Spec = {"type": "point", "filled": True, "size": 44, "clip": True, "cursor": "pointer"}
     ring: Spec = {"condition": {"test": "datum.told !== null", "value": colour("ink")}, "value": "transparent"}
@@ -115,8 +128,9 @@ def _cloud(book: Book, points: list[Datum], base: Base) -> Panel | None:
     )
     present = [name for name in CAUSES if any(point["cause"] == name for point in slow)]
     lines = tuple(Line(text=cause_label(name).lower(), swatch=f"cause-{name}") for name in present)
-    grey = Line(text="not in the tail", swatch="dot static")
-    return Panel(label="Latency", sub=place, chart=chart, lines=(*lines, grey) if base.axis == "time" else ())
+    limit = Line(text=f"bound {words.number(bound)} ms", swatch="line bound")
+    others = (Line(text="not in the tail", swatch="dot static"), limit)
+    return Panel(label="Latency", sub=place, chart=chart, lines=(*lines, *others) if base.axis == "time" else ())
 
 
 def rug(book: Book, base: Base) -> Panel | None:
@@ -232,7 +246,11 @@ def _bars(data: list[Datum], order: list[str]) -> Panels:
         "scale": {"domain": order},
         "axis": {"title": None, "labelExpr": f"{json.dumps(labels)}[datum.value]", "labelLimit": 110},
     }
-    amount: Spec = {"field": "ms", "type": "quantitative", "axis": {"title": "mean ms a request", "tickCount": 4}}
+    amount: Spec = {
+        "field": "ms",
+        "type": "quantitative",
+        "axis": {"title": "mean ms a request", "tickCount": 4, "labelExpr": marks.TICK},
+    }
     never_empty: Spec = {"domain": {"unionWith": [0, 1]}}  # where nothing is owed there is an axis all the same
     bar: Spec = {"type": "bar", "height": 14}
     shade: Spec = {

@@ -130,7 +130,7 @@ def _panels(book: Book, series: Series, points: list[Datum]) -> tuple[Panel, ...
     name = book.record.study.dim_names[0] if len(book.record.study.dim_names) == 1 else "executed volume"
     histogram = book.series(f"workload.{name}")
     far = max([float(point["x"]) for point in points] + _ends(book)) * 1.02
-    where = marks.x("x", domain=(0.0, far), tickCount=8, title=name)
+    where = marks.x("x", domain=(0.0, far), tickCount=8, title=words.short(name, 40))
     makers: list[Maker] = [partial(_traffic, histogram)] if histogram else []
     costs = book.series("compile.shapes")
     makers.append(partial(entries.panel, book, far))
@@ -196,7 +196,9 @@ def _first(points: list[Datum], histogram: Series | None, base: Base) -> Panel |
         for bar in edges
     ]
     counted = [bar for bar in data if bar["n"]]
-    most = max((bar["n"] for bar in counted), default=1.0)
+    if not counted:
+        return None
+    most = max(bar["n"] for bar in counted)
     high = marks.y("n", domain=(0.0, most * 1.1), tickMinStep=1, format="d")
     rect: Spec = {"type": "rect", "color": colour("cold"), "clip": True, "stroke": colour("ground"), "strokeWidth": 1}
     bars = marks.layer(rect, counted, x=base.where, x2=marks.to("end"), y=high, y2=marks.to("base"))

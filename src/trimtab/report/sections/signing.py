@@ -21,16 +21,14 @@ def short(record: Record) -> str:
     return "signed" if found.complete else "not fully signed"
 
 
-def pending(book: Book) -> str:
-    """What still stands between a ship and shipping; empty where nothing does."""
+def pending(book: Book, word: str) -> str:
+    """What still stands between ``word``, the decision, and doing it; empty where nothing does."""
     found = signatures(book.record)
-    asked = [book.owner(role) for role in found.missing]
-    reason = f" Reduced sign-off: {found.reduced}." if found.reduced else ""
-    if not found.signed and asked:
-        return f"Unsigned. The sign-off policy asks for the {words.listed(asked)} before you ship.{reason}"
     against = [f"The {book.owner(one.role)} signed against it: {words.ended(one.dissent)}" for one in found.against]
-    missing = [f"Not signed yet by the {words.listed(asked)}."] if asked else []
-    return " ".join((*against, *missing, reason.strip())).strip()
+    asked = [book.owner(role) for role in found.missing]
+    once = [f"{word}, once the {words.listed(asked)} {'sign' if len(asked) > 1 else 'signs'}."] if asked else []
+    why = [f"Reduced sign-off: {found.reduced}."] if found.reduced else []
+    return " ".join((*against, *once, *why))
 
 
 def signatures(record: Record) -> Signatures:

@@ -103,9 +103,7 @@ def _named(book: Book, points: list[Point], where: Spec, high: Spec) -> list[Spe
         fill = {"fill": colour("ink" if point.best else "ground"), "stroke": colour("ink")}
         right = point.count > points[-1].count / 3  # then it ends at its dot, and crosses no limit beyond it
         side: Spec = {"align": "right" if right else "left", "dy": 16 if point.best else -14}
-        text = marks.words(
-            **side, color=colour("ink"), fontWeight=600 if point.best else 400, stroke=colour("ground"), strokeWidth=4
-        )
+        text = marks.words(**side, color=colour("ink"), fontWeight=600 if point.best else 400)
         layers.append(marks.layer({**ring, **fill}, [row], x=where, y=high))
         layers.append(marks.layer(text, [row], x=where, y=high, text=marks.to("text")))
     return layers

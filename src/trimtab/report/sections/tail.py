@@ -140,7 +140,7 @@ def _waterfall(part: Part, to: Scale, start: tuple[float, float], leads: bool) -
         marks.append(Mark(form="bar", x=to.at(before), x2=max(end, to.at(before) + 0.1), look=look, cause=part.cause))
     marks += account.bars(to, at, part)
     if leads and part.inherited > 0:
-        text = f"{words.number(part.inherited)} of it inherited"
+        text = f"{words.time(part.inherited)} inherited"
         marks.append(Mark(form="text", x=to.at(at + part.size), text=text))
     alt = f"{cause_label(part.cause)}: {words.time(part.own)} own, {words.time(part.inherited)} inherited"
     return Strip(marks=tuple(marks), alt=alt)

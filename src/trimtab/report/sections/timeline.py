@@ -1,21 +1,23 @@
 """The panels of the queue section, on one axis of seconds: backlog, what each worker ran, and p95 by window.
 
-Where a stream or a band of shapes is chosen, backlog and workers step back, and the part of the chosen ones stands
-before them in ink.
+Where a stream or a band of shapes is chosen, all of them step back, and the part of the chosen ones stands before them
+in ink: of p95, for which there would be too few, the single requests that are shown.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
 
 from trimtab.domain.figure import Series
-from trimtab.report import marks, words
+from trimtab.report import bounds, marks, words
 from trimtab.report.book import Book, Values, each, real
 from trimtab.report.marks import Base, Maker
 from trimtab.report.page import Line, Panel, Spec
 from trimtab.report.palette import CAUSES, cause, cause_label, cause_look, colour
+from trimtab.report.sections import requests
 
 Datum = dict[str, float]
 
@@ -71,8 +73,7 @@ def _waiting(book: Book, series: Series, served: list[Values], base: Base) -> Pa
     most = max(row["n"] for row in data)
     high = marks.y("n", domain=(0.0, max(most, 1.0) * 1.1), tickMinStep=1, format="d")
     area: Spec = {"type": "area", "color": colour("useful"), "interpolate": "step-after", "clip": True}
-    back = marks.faded(marks.EVERYBODY, STEPPED_BACK)
-    layers = [marks.layer(area, data, x=base.where, y=high, opacity=back)]
+    layers = [marks.layer(area, data, x=base.where, y=high, opacity=_back(served))]
     layers += _theirs(served, "waiting", "true", base, high)
     chart = marks.chart("queue-waiting", layers, base.height(110), "Requests waiting over time", base.room, base.axis)
     lines = [Line(text=f"at most {words.number(most)} waiting")]
@@ -85,6 +86,11 @@ def _served(book: Book) -> list[Values]:
     """For whom the workers ran and who waited: one row a bin of time, worker, stream and size."""
     series = book.series("requests.served")
     return list(each(series)) if series else []
+
+
+def _back(theirs: Sequence[object]) -> Spec:
+    """The opacity of what steps back for ``theirs``, the part of the chosen ones; nothing does where it is unknown."""
+    return marks.faded(marks.EVERYBODY, STEPPED_BACK if theirs else 1)
 
 
 def _theirs(served: list[Values], field: str, which: str, base: Base, high: Spec) -> list[Spec]:
@@ -132,8 +138,8 @@ def _worker(book: Book, name: str, rows: list[Values], width: float, served: lis
             if word in parts
         ]
         mark: Spec = {"type": "rect", "color": colour(word if word in CAUSES else "unprofiled"), "clip": True}
-        back = marks.faded(marks.EVERYBODY, STEPPED_BACK)
-        rects = marks.layer(mark, data, x=base.where, x2=marks.to("end"), y=high, y2=marks.to("hi"), opacity=back)
+        place = {"x": base.where, "x2": marks.to("end"), "y": high, "y2": marks.to("hi")}
+        rects = marks.layer(mark, data, **place, opacity=_back(served))
         layers.append(marks.named(word, rects))
     layers += _theirs(served, "busy", f"datum.worker === {json.dumps(rows[0]['worker'])}", base, high)
     chart = marks.chart(
@@ -160,16 +166,33 @@ def _p95(book: Book, rows: list[Values], base: Base) -> Panel | None:
             runs.setdefault(str(row.get("run")), []).append({"t": t, "p95": p95})
     if not runs:
         return None
-    bound = book.record.study.sla.bound_ms
-    top = max([point["p95"] for points in runs.values() for point in points] + [bound]) * 1.08
-    high = marks.y("p95", domain=(0.0, top), title="ms")
-    mark: Spec = {**marks.line("static"), "strokeWidth": 1.25, "interpolate": "step-after"}
     end = base.where["scale"]["domain"][1]
-    layers = [marks.layer(mark, [*points, {**points[-1], "t": end}], x=base.where, y=high) for points in runs.values()]
-    layers.append(marks.layer(marks.bound(), [{"p95": bound}], y=high))
-    label = {"t": 0.0, "p95": bound, "text": f"bound {words.number(bound)} ms"}
-    tag = marks.words(dx=4, dy=-8, color=colour("fail"))
-    layers.append(marks.layer(tag, [label], x=base.where, y=high, text=marks.to("text")))
+    steps = [[*points, {**points[-1], "t": end}] for points in runs.values()]
+    single = [points for points in requests.parted(book) if points]
+    layers = _p95_layers(steps, single, book.record.study.sla.bound_ms, base)
     chart = marks.chart("queue-p95", layers, base.height(120), "p95 over time, one line a replay", base.room, base.axis)
-    lines = (Line(text=f"{words.many(len(runs), 'replay')}, a line each", swatch="line static"),)
-    return Panel(label="p95", sub="by window", chart=chart, lines=lines)
+    lines = [Line(text=f"{words.many(len(runs), 'replay')}, a line each", swatch="line static")]
+    lines += [Line(text="ink: single requests of the chosen stream or shapes", swatch="dot")] if single else []
+    return Panel(label="p95", sub="by window", chart=chart, lines=tuple(lines))
+
+
+def _p95_layers(steps: list[list[Datum]], single: list[list[requests.Datum]], bound: float, base: Base) -> list[Spec]:
+    """The lines and the bound; once a stream or shapes are chosen the single requests of those before them, and the
+    axis reaches up to the slowest."""
+    top = max([point["p95"] for points in steps for point in points] + [bound]) * 1.08
+    most = max([top, *(float(str(point["ms"])) * 1.04 for points in single for point in points)])
+    high = marks.y("p95", title="ms", domain=(0.0, top))
+    high["scale"]["domain"] = [0.0, {"expr": f"{marks.EVERYBODY} ? {top} : {most}"}]
+    mark: Spec = {**marks.line("static"), "strokeWidth": 1.25, "interpolate": "step-after"}
+    back = _back(single)
+    dot: Spec = {"type": "point", "filled": True, "size": 12, "opacity": 1, "color": colour("ink"), "clip": True}
+    chosen = [{"filter": f"!({marks.EVERYBODY}) && {marks.inside(size='size', stream='stream')}"}]
+    dots = (marks.layer(dot, points, x=base.where, y={**high, "field": "ms"}) for points in single)
+    stairs = [
+        [place for a, b in pairwise(points) for place in ((a["t"], a["p95"]), (b["t"], a["p95"]))] for points in steps
+    ]
+    return [
+        *(marks.layer(mark, points, x=base.where, y=high, opacity=back) for points in steps),
+        *({**layer, "transform": chosen} for layer in dots),
+        *bounds.named(base.where, high, bound, f"bound {words.number(bound)} ms", stairs, (0.0, top)),
+    ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trimtab.domain.figure import Series
-from trimtab.report import marks, words
+from trimtab.report import bounds, marks, words
 from trimtab.report.book import Book, each, length, real
 from trimtab.report.page import Line, Panel, Panels, Spec
 from trimtab.report.palette import colour
@@ -11,8 +11,6 @@ from trimtab.report.palette import colour
 FEWEST = 3
 """Windows below which a trend is not drawn."""
 HEIGHT = 186
-NAME = 0.06
-"""How far from the bound its name stands, as a share of the plot's height."""
 
 LOOKS = {"baseline": "static", "candidate": "adapted"}
 """Arm, as stored -> the ink of its plan."""
@@ -68,30 +66,8 @@ def _layers(book: Book, series: Series) -> list[Spec]:
         layers.append(marks.layer(marks.band(), curves[arm], **band))
         layers.append(marks.layer({**marks.line(look), "point": _dot(look)}, curves[arm], x=where, y=high))
     said = words.percent(limit) if share else f"{words.number(limit)} ms"
-    right, below = _free(curves, limit, top, count)
-    label = {"window": count + 0.4 if right else 1 - 0.4, "value": limit, "text": f"bound {said}"}
-    side: Spec = {"dx": -4, "align": "right"} if right else {"dx": 4}
-    tag = marks.words(**side, dy=9 if below else -8, color=colour("fail"))
-    layers.append(marks.layer(marks.bound(), [label], y=high))
-    layers.append(marks.layer(tag, [label], x=where, y=high, text=marks.to("text")))
-    return layers
-
-
-def _free(curves: dict[str, list[Datum]], limit: float, top: float, count: int) -> tuple[bool, bool]:
-    """Whether the name of the bound stands at its right end, and whether below it: where the curves are farthest."""
-
-    def room(place: tuple[bool, bool]) -> float:
-        right, below = place
-        middle = limit + (-NAME if below else NAME) * top
-        near = [
-            row["value"]
-            for curve in curves.values()
-            for row in curve
-            if abs(row["window"] - (count if right else 1)) < 1
-        ]
-        return min((abs(value - middle) for value in near), default=top)
-
-    return max(((True, False), (False, False), (True, True), (False, True)), key=room)
+    drawn = [[(row["window"], row["value"]) for row in curve] for curve in curves.values()]
+    return [*layers, *bounds.named(where, high, limit, f"bound {said}", drawn)]
 
 
 def _dot(look: str) -> Spec:

@@ -6,7 +6,7 @@ from trimtab.domain.verdict import MatrixCell, Verdict
 from trimtab.report import words
 from trimtab.report.arms import arms
 from trimtab.report.book import Book
-from trimtab.report.page import Answer, Opening
+from trimtab.report.page import Answer, Opening, Status
 from trimtab.report.sections import answers, owner, signing
 
 WORDS = {"ship": "Ship", "hold": "Hold", "rollback": "Roll back"}
@@ -41,7 +41,7 @@ def opening(book: Book) -> Opening | None:
             answers=found,
         )
     return Opening(
-        status={"ship": "pass", "hold": "open", "rollback": "fail"}[verdict.decision],  # type: ignore[arg-type]
+        status=_status(book, verdict),
         word=_word(verdict),
         sentence=_sentence(book, verdict),
         text=_running(verdict) or " ".join(part for part in (_situation(book), _open_cells(verdict)) if part),
@@ -54,6 +54,15 @@ def _owner(book: Book) -> Answer | None:
     """Who owns the tail; of what runs the verdict says it, for what was analysed is the plan to go back to."""
     verdict = book.record.verdict
     return owner.answer(book) if verdict is None or verdict.running is None else None
+
+
+def _status(book: Book, verdict: Verdict) -> Status:
+    """A ship that signatures are missing for is pending: it is said in grey."""
+    if verdict.decision == "hold":
+        return "open"
+    if verdict.decision == "rollback":
+        return "fail"
+    return "pass" if signing.signatures(book.record).complete else "pending"
 
 
 def _word(verdict: Verdict) -> str:
@@ -121,4 +130,4 @@ def _few(names: list[str], most: int = 3) -> list[str]:
 
 def _pending(book: Book, verdict: Verdict) -> str:
     """Only a ship waits for signatures."""
-    return signing.pending(book) if verdict.decision == "ship" else ""
+    return signing.pending(book, _word(verdict)) if verdict.decision == "ship" else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from trimtab.domain.figure import Series
-from trimtab.report import marks, words
+from trimtab.report import bounds, marks, words
 from trimtab.report.arms import PERCENTILES
 from trimtab.report.book import Book, each, real
 from trimtab.report.marks import Base
@@ -59,12 +59,10 @@ def late(book: Book, data: list[Datum], field: str, id_: str, base: Base) -> Cha
     allowed = 1 - (sla.goodput if sla.metric == "goodput" else PERCENTILES[sla.metric])
     top = max([row[field] for row in points] + [allowed]) * 1.15
     high = marks.shares(marks.y(field, domain=(0.0, top)))
-    label = {"window": len(data) + 0.5, field: allowed, "text": f"allowed {words.percent(allowed)}"}
-    tag = marks.words(dx=-4, dy=-8, align="right", color=colour("fail"))
+    curve = [(row["window"], row[field]) for row in points]
     layers = [
-        marks.layer(marks.bound(), [{field: allowed}], y=high),
-        marks.layer(tag, [label], x=base.where, y=high, text=marks.to("text")),
         marks.layer(marks.line("static"), points, x=base.where, y=high),
+        *bounds.named(base.where, high, allowed, f"allowed {words.percent(allowed)}", [curve]),
     ]
     alt = "Share of requests slower than the bound, by window"
     return marks.chart(id_, layers, base.height(LATE), alt, base.room, base.axis)

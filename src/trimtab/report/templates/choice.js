@@ -4,9 +4,11 @@ const choice = (function () {
   const AXES = { time: " s of the replay", size: " in size", window: "" };
   const FROM = { time: "", size: "", window: "windows " };
   const chosen = { time: null, size: null, window: null, stream: null, told: null };
+  const STEPS = 20;
   const charts = [];
   const bar = document.getElementById("chosen");
-  let waiting = false;
+  const status = document.getElementById("status");
+  let waiting = false, chooser = null;
 
   function signals() {
     const now = { stream: chosen.stream, told: chosen.told };
@@ -65,6 +67,8 @@ const choice = (function () {
     const text = said();
     bar.hidden = !text;
     bar.querySelector("span").textContent = text;
+    const told = text ? "Chosen: " + text : "All of it is shown";
+    if (text || status.textContent) status.textContent = told;
     document.querySelectorAll("select[data-field]").forEach(function (select) {
       const part = chosen[select.dataset.field];
       const value = Array.isArray(part) ? part.join(",") : part || "";
@@ -81,6 +85,34 @@ const choice = (function () {
       waiting = false;
       update();
     });
+  }
+
+  // The first chart of each stack takes the arrow keys for all of them: one stop for the keyboard, not one a chart.
+  function steerable(chart) {
+    const stack = chart.host.closest(".block");
+    if (stack.querySelector(".chart[tabindex]")) return;
+    chart.host.tabIndex = 0;
+    chart.host.setAttribute("role", "group");
+    chart.host.setAttribute("aria-describedby", "steering");
+    chart.host.addEventListener("keydown", function (event) {
+      const way = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+      if (!way || event.ctrlKey || event.altKey || event.metaKey) return;
+      event.preventDefault();
+      chooser = chart.host;
+      chosen[chart.axis] = moved(chart, way, event.shiftKey);
+      soon();
+    });
+  }
+
+  // The part a step further on its axis, or with its far end there; the first or the last step where none is chosen.
+  function moved(chart, way, stretched) {
+    const [first, last] = chart.view.scale("x").domain();
+    const step = Math.max((last - first) / STEPS, chart.axis === "window" ? 1 : 0);
+    const part = chosen[chart.axis];
+    if (!part) return way > 0 ? [first, first + step] : [last - step, last];
+    if (stretched) return [part[0], Math.min(Math.max(part[1] + way * step, part[0] + step), last)];
+    const by = Math.min(Math.max(way * step, first - part[0]), last - part[1]);
+    return part.map((end) => end + by);
   }
 
   function brushable(chart) {
@@ -125,6 +157,7 @@ const choice = (function () {
     const chart = { axis: axis, host: host, view: view };
     charts.push(chart);
     if (axis) brushable(chart);
+    if (axis) steerable(chart);
     view.addEventListener("click", function (event, item) {
       const told = item && item.datum ? item.datum.told : null;
       const list = document.getElementById("told");
@@ -137,14 +170,17 @@ const choice = (function () {
     return chart;
   }
 
+  // The button goes away with what was chosen, so the keyboard goes back to where that was done.
   function clear() {
     ["time", "size", "window", "stream"].forEach((name) => (chosen[name] = null));
+    if (chooser && bar.contains(document.activeElement)) chooser.focus({ preventScroll: true });
     update();
   }
 
   document.querySelectorAll("select[data-field]").forEach(function (select) {
     select.addEventListener("change", function () {
       const ends = select.value.split(",").map(Number);
+      chooser = select;
       chosen[select.dataset.field] = !select.value ? null : select.dataset.field === "stream" ? select.value : ends;
       update();
     });

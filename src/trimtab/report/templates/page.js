@@ -70,8 +70,16 @@
   );
   links.forEach((_, id) => seen.observe(document.getElementById(id)));
 
-  addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((d) => (d.open = true)));
+  // A table that is wider than its place is scrolled with the arrow keys, so the keyboard must reach it.
+  function reachable() {
+    document.querySelectorAll(".scroll").forEach(function (place) {
+      if (place.scrollWidth > place.clientWidth + 1) place.tabIndex = 0;
+      else place.removeAttribute("tabindex");
+    });
+  }
+  addEventListener("resize", reachable);
+  document.querySelectorAll("details").forEach((details) => details.addEventListener("toggle", reachable));
 
   const fonts = [400, 500, 600].map((weight) => document.fonts.load(weight + " 12px Inter"));
-  Promise.all(fonts).catch(() => null).then(drawAll).then(() => (root.dataset.charts = "drawn"));
+  Promise.all(fonts).catch(() => null).then(reachable).then(drawAll).then(() => (root.dataset.charts = "drawn"));
 })();
