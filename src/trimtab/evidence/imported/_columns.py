@@ -48,7 +48,8 @@ def filled(column: Floats, value: float = 0.0) -> Floats:
     """``column`` with ``value`` where it is not known."""
     if single(column):
         return same(value if math.isnan(column[0]) else float(column[0]), column.size)
-    return np.where(np.isnan(column), value, column)
+    missing = np.isnan(column)
+    return np.where(missing, value, column) if missing.any() else column
 
 
 def recorded(column: Floats) -> bool:

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from trimtab.domain.noun import NEVER
 from trimtab.evidence.attribute.replays import Queue
-from trimtab.evidence.imported._columns import Ints, at, filled, recorded, same, single, total
+from trimtab.evidence.imported._columns import Ints, at, empty, filled, recorded, same, single, total
 from trimtab.evidence.imported.recorded import Calls
 from trimtab.evidence.stats.quantiles import Floats
 
@@ -154,7 +154,8 @@ class _Level:
 
 class Backlog(msgspec.Struct, frozen=True):
     """Busy wait that each cause's removal alone gives back (``relief``), that useful work alone makes (``capacity``),
-    and that all causes together make (``excess``); float64 ns each. The unmodelled rest is in none."""
+    and that all causes together make beyond what they give back one by one (``excess``); float64 ns each. What the
+    model does not explain is in none of them."""
 
     relief: dict[str, Floats]
     capacity: Floats
@@ -177,19 +178,30 @@ def backlog(given: Calls, wait: Waits, useful: Floats, causes: Mapping[str, Floa
     names = (*work, *held, *(("imbalance",) if wait.elsewhere.any() else ()))
 
     def waiting(present: tuple[str, ...]) -> Floats:
-        whole = total(base, *(work[name] for name in present if name in work))
-        return model.wait(whole, held="hold" in present, pinned="imbalance" in present)
+        given_work = (work[name] for name in present if name in work)
+        return model.wait(total(base, *given_work), held="hold" in present, pinned="imbalance" in present)
 
     everything = waiting(names)
-    safe = np.maximum(everything, 1.0)
-    alone = np.minimum(waiting(()), everything)
+    modelled = everything > 0
+    capacity = waiting(())
+    _share(np.minimum(capacity, everything, out=capacity), wait.busy, everything, modelled)
     relief = dict.fromkeys((*causes, "hold", "imbalance"), nothing)
     for name in names:
-        saved = np.maximum(everything - waiting(tuple(n for n in names if n != name)), 0.0)
-        relief[name] = wait.busy * np.minimum(saved / safe, 1.0)
-    modelled = everything > 0
-    capacity = np.where(modelled, wait.busy * alone / safe, 0.0)
-    return Backlog(relief, capacity, np.where(modelled, wait.busy - capacity, 0.0))
+        saved = waiting(tuple(n for n in names if n != name))
+        np.maximum(np.subtract(everything, saved, out=saved), 0.0, out=saved)
+        relief[name] = _share(saved, wait.busy, everything, modelled)
+    excess = wait.busy - capacity
+    excess[~modelled] = 0.0
+    for each in relief.values():
+        if not empty(each):
+            excess -= each
+    return Backlog(relief, capacity, np.maximum(excess, 0.0, out=excess))
+
+
+def _share(part: Floats, busy: Floats, whole: Floats, modelled: NDArray[np.bool_]) -> Floats:
+    """``busy`` times ``part`` over ``whole``, in place; ``part`` is at most ``whole``, and 0 where that is."""
+    part *= busy
+    return np.divide(part, whole, out=part, where=modelled)
 
 
 def _shared(given: Calls, part: Floats) -> Floats:
@@ -213,8 +225,10 @@ class _Model:
     def wait(self, work: Floats, *, held: bool, pinned: bool) -> Floats:
         if (held, pinned) not in self._queues:
             self._queues[held, pinned] = self._queue(held, pinned)
-        found = self._queues[held, pinned].waits(np.rint(np.maximum(work, 0.0)).astype(np.int64))
-        return np.asarray(found, dtype=np.float64)
+        work = np.maximum(work, 0.0)
+        whole = np.rint(work, out=work).astype(np.int64)
+        del work
+        return np.asarray(self._queues[held, pinned].waits(whole), dtype=np.float64)
 
     def _queue(self, held: bool, pinned: bool) -> Queue:
         ready = (total(self._given.arrived, self._late) if held else self._given.arrived).astype(np.int64)

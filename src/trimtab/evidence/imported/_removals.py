@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from trimtab.domain.imported import Imported
 from trimtab.evidence.classify.classes import Effect
 from trimtab.evidence.imported._columns import at, empty, filled, recorded, same, total
-from trimtab.evidence.imported._crowd import Backlog, Waits, backlog, waits
+from trimtab.evidence.imported._crowd import Waits, backlog, waits
 from trimtab.evidence.imported._expected import Expected, expected
 from trimtab.evidence.imported.recorded import Calls
 from trimtab.evidence.stats import strata
@@ -83,9 +83,10 @@ def removals(table: Imported, given: Calls, baseline: Calls | None, known: dict[
     }  # fmt: skip
     wait = waits(given, int(known.get("workers", 0)))
     behind = backlog(given, wait, np.maximum(run - total(nothing, *work.values()), 0.0), work)
-    gone = {name: total(part, behind.relief[name]) for name, part in work.items()}
-    gone["hold"] = total(filled(given.hold), wait.idle, behind.relief.get("hold", nothing))
-    gone["imbalance"] = behind.relief.get("imbalance", nothing)
+    # Each part is taken out of where it was, so that a large column is held once.
+    gone = {name: total(work.pop(name), behind.relief.pop(name)) for name in tuple(work)}
+    gone["hold"] = total(filled(given.hold), wait.idle, behind.relief.pop("hold", nothing))
+    gone["imbalance"] = behind.relief.pop("imbalance", nothing)
     gone["slip"] = filled(given.slip)
     gone["capacity"] = behind.capacity
     odd = np.maximum(given.remainder - (np.median(given.remainder) if run.size else 0.0), 0.0)
@@ -95,13 +96,7 @@ def removals(table: Imported, given: Calls, baseline: Calls | None, known: dict[
         odd = odd + over
     seconds = table.trace.latency
     observed = np.where(np.isfinite(seconds), seconds * 1e9, np.inf)
-    return Removals(observed, given.row, given, found, wait, gone, total(odd, _excess_left(behind)))
-
-
-def _excess_left(behind: Backlog) -> Floats:
-    """Waiting that all causes make together beyond what they give back one by one."""
-    alone = total(same(0.0, behind.excess.size), *behind.relief.values())
-    return behind.excess if empty(behind.excess) else np.maximum(behind.excess - alone, 0.0)
+    return Removals(observed, given.row, given, found, wait, gone, total(odd, behind.excess))
 
 
 def _near_limit(given: Calls, known: dict[str, float]) -> NDArray[np.bool_]:
