@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from trimtab import __version__
+from trimtab.errors import INTERRUPTED
 
 
 def main() -> None:
@@ -12,9 +13,13 @@ def main() -> None:
     if sys.argv[1:] in (["--version"], ["-V"]):
         print(f"trimtab {__version__}")
         return
-    from trimtab.cli.app import main as command
+    try:
+        from trimtab.cli.app import main as command
 
-    sys.exit(command(sys.argv[1:]))
+        code = command(sys.argv[1:])
+    except KeyboardInterrupt:  # outside of what the verbs catch: while modules load, or pressed again at the end
+        code = INTERRUPTED
+    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -99,6 +99,10 @@ class DocumentError(TrimtabError):
     exit_code = 12
 
 
+INTERRUPTED = 130
+"""The exit code after Ctrl-C, which is nobody's fault."""
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """``did you mean `queue` or `queued`?``: up to three known words near ``word``; empty where none is near."""
     from difflib import get_close_matches  # not at start-up: only a mistake needs it

@@ -45,3 +45,17 @@ def test_a_run_that_is_not_there_is_refused_with_the_nearest_name(packet: Path, 
         export_run(packet, "held-out-tody-1", tmp_path / "run.json")
     assert "did you mean `held-out-today-1`?" in refused.value.fix
     assert not (tmp_path / "run.json").exists()
+
+
+def test_an_earlier_export_is_replaced_and_no_other_file(packet: Path, tmp_path: Path) -> None:
+    out, notes = tmp_path / "run.json", tmp_path / "notes.txt"
+    export_run(packet, "tune-today-1", out)
+    export_run(packet, "held-out-today-1", out)
+    assert b"held-out-today-1" in out.read_bytes()
+    notes.write_text("mine")
+    for there, what in ((notes, "no earlier export"), (tmp_path, "is a folder")):
+        with pytest.raises(UsageError, match=what):
+            export_run(packet, None, there)
+    assert notes.read_text() == "mine"
+    export_run(packet, None, notes, force=True)
+    assert json.loads(notes.read_bytes())["traceEvents"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from loop_kit import Silent, write_study
 
-from trimtab.errors import StudyError, UsageError
+from trimtab.errors import UsageError
 from trimtab.loop.loop import run_until
 
 
@@ -42,6 +42,6 @@ def test_starting_afresh_keeps_what_was_set_aside_and_the_lock(tmp_path: Path) -
 
 def test_a_budget_that_is_no_time_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     study = write_study(tmp_path)
-    with pytest.raises(StudyError):
+    with pytest.raises(UsageError, match="'soon' is not a length of time"):
         workload(study, tmp_path / "packet", budget="soon")
     assert not (tmp_path / "packet").exists()

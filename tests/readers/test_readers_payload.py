@@ -227,3 +227,16 @@ def test_random_values_fit_the_dtype(dtype: str, top: int) -> None:
     assert x.dtype == np.dtype({"i64": "int64", "i32": "int32", "u8": "uint8", "bool": "bool", "f16": "float16"}[dtype])
     assert float(x.min()) >= 0
     assert top * 0.9 <= float(x.max()) <= top
+
+
+@pytest.mark.parametrize(
+    ("dtype", "lowest", "highest"), [("i64", 1, 1), ("i64", -5, 5), ("i32", 0, 30_000), ("u8", 7, 9)]
+)
+def test_random_integers_keep_to_the_range_that_the_study_gives(dtype: str, lowest: int, highest: int) -> None:
+    spec = study()
+    given = InputSpec(name="x", shape=("batch", 50, "width"), dtype=dtype, random=(lowest, highest))  # type: ignore[arg-type]
+    model = msgspec.structs.replace(spec.model, inputs=(given,))
+    x = RandomPayloads(model, spec.dim_names, 1).request(0, (4000,))["x"].astype(np.int64)
+    span = highest - lowest
+    assert lowest <= x.min() <= lowest + span / 100
+    assert highest - span / 100 <= x.max() <= highest

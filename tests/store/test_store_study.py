@@ -71,7 +71,7 @@ fix: correct each of them"""
 @pytest.mark.parametrize(
     ("bound", "said"),
     [
-        ("inf", "expected a finite number, got inf"),
+        ("inf", "expected a number <= 1000000000.0, got a number inf"),
         ("nan", "expected a number > 0.0, got a number nan"),
         ("-4", "expected a number > 0.0, got an integer -4"),
         ("true", "expected a number, got a boolean True"),
@@ -98,6 +98,18 @@ def test_an_empty_file_lacks_every_required_part() -> None:
         ('"width"]', '"widht"]', "model.inputs[0].shape[3]: there is no dim 'widht'"),
         ('"width"]', '"batch"]', "model.inputs[0].shape: 'batch' is named twice"),
         ("3, 48", "0, 48", "model.inputs[0].shape[1]: a size is at least 1, got 0"),
+        (
+            '"width"]',
+            '"width"]\nrandom = [0, 1]',
+            "model.inputs[0].random: is for inputs of integers, and this one is f32",
+        ),
+        (
+            '"width"]',
+            '"width"]\ndtype = "u8"\nrandom = [9, 256]',
+            "model.inputs[0].random: [9, 256] is no range of u8",
+        ),
+        ("workers = 1", "threads = 99999999999999999999", "serve.threads: expected an integer of at most 64 bits"),
+        ("bound_ms = 150", "bound_ms = 1e300", "sla.bound_ms: expected a number <= 1"),
         ('name = "y"', 'name = "y"\ncrop = [{ axis = 1, dim = "w" }]', "model.outputs[0].crop[0].dim: there is no dim"),
         ("lo = 16", "lo = 700", "dims.width.lo: lo 700 is above hi 640"),
         ("[dims.width]", "[dims.depth]\nlo = 1\nhi = 2\n[dims.width]", "dims.depth: no input has this dim"),
@@ -117,7 +129,7 @@ def test_an_empty_file_lacks_every_required_part() -> None:
         ("workers = 1", "workers = 2", "2 workers need a core each; beside the driver's there are 1"),
         ("workers = 1", "warm = [[1, 16], [1, 641]]", "baseline.serve.warm[1]: [1, 641] fits no entry"),
         ("workers = 1", "warm = [[2, 16]]", "baseline.serve.warm[0]: [2, 16] fits no entry"),
-        ("workers = 1", "[baseline.serve.batch]\nhold_ms = -1", "batch.hold_ms: must not be negative, got -1.0"),
+        ("workers = 1", "[baseline.serve.batch]\nhold_ms = -1", "batch.hold_ms: must be from 0 to 3600000, got -1.0"),
         ("cores = [0, 1]", "cores = [1]", "envelope.cores: the driver has core 1 and no core is left for a worker"),
         ("cores = [0, 1]", "cores = []", "envelope.cores: is empty"),
         ("cores = [0, 1]", "cores = [0, 0, 1]", "envelope.cores: '0' is listed twice"),

@@ -17,12 +17,15 @@ from typing import NamedTuple
 from trimtab.domain.ports import Backend, BackendFactory, BackendInfo
 from trimtab.errors import MissingTool, ModelError, UsageError, did_you_mean
 
+Axes = tuple[int | str | None, ...]
+"""The axes of a tensor: a size, the name that the network's file gives to an open axis, or None: open, without one."""
+
 
 class Network(NamedTuple):
-    """Inputs by name: element type and the size of each axis (None = open); and the outputs' names."""
+    """Inputs by name: element type and axes. Outputs by name: axes, or None where the file does not give them."""
 
-    inputs: dict[str, tuple[str, tuple[int | None, ...]]]
-    outputs: tuple[str, ...]
+    inputs: dict[str, tuple[str, Axes]]
+    outputs: dict[str, Axes | None]
 
 
 def names() -> tuple[str, ...]:
@@ -67,7 +70,10 @@ def describe(path: str) -> Network:
     from trimtab.backends import _onnx
 
     proto = _onnx.read(path)
-    return Network(_onnx.inputs_of(proto), _onnx.outputs_of(proto))
+    kinds = {name: kind for name, (kind, _) in _onnx.inputs_of(proto).items()}
+    axes = _onnx.axes_of(proto.graph.input)
+    inputs = {name: (kind, axes[name] or ()) for name, kind in kinds.items()}
+    return Network(inputs, _onnx.axes_of(proto.graph.output))
 
 
 def _make(name: str) -> Backend:

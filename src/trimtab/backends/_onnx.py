@@ -81,6 +81,22 @@ def outputs_of(proto: Any) -> tuple[str, ...]:
     return tuple(value.name for value in proto.graph.output)
 
 
+def axes_of(values: Iterable[Any]) -> dict[str, tuple[int | str | None, ...] | None]:
+    """Name of an input or output -> its axes: a size, the name that the file gives to an open one, or None. None for
+    all of them: the file gives no shape."""
+    found: dict[str, tuple[int | str | None, ...] | None] = {}
+    for value in values:
+        kind = value.type.tensor_type
+        found[value.name] = tuple(map(_axis, kind.shape.dim)) if kind.HasField("shape") else None
+    return found
+
+
+def _axis(dim: Any) -> int | str | None:
+    if dim.HasField("dim_value"):
+        return int(dim.dim_value)
+    return str(dim.dim_param) or None
+
+
 def checked(model: ModelFile, entry: Entry) -> Any:
     """The network of ``model``, read once, whose inputs and outputs are those that the study names for ``entry``."""
     network = read(model.path)

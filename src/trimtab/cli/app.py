@@ -5,28 +5,33 @@ Nothing is computed here. A verb calls :mod:`trimtab.loop` and shows what came b
 
 from __future__ import annotations
 
-import errno
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 from cyclopts import App, CycloptsError, Parameter
 
 from trimtab import __version__
-from trimtab.cli import diagnosis, export, release, show
-from trimtab.errors import MachineError, TrimtabError, UsageError
+from trimtab.cli import diagnosis, drafting, export, faults, helping, release, show, streams
+from trimtab.errors import TrimtabError, UsageError
+
+EXIT_CODES = (
+    "Exit codes: 0 done, 2 wrong command, 3 study, 4 data, 5 model, 6 missing tool, 7 machine, 8 packet, 9 run, "
+    "10 signature, 11 sign-off, 12 document, 130 interrupted, 141 nobody reads the output any more. "
+    "`reproduce` and `compare --gate` say their outcome with 0, 1 and 2."
+)
 
 app = App(
     name="trimtab",
-    help="How well a compiled network's mapping fits live shapes, and the smallest change that helps.",
+    help=f"How well a compiled network's mapping fits live shapes, and the smallest change that helps.\n\n{EXIT_CODES}",
     version=f"trimtab {__version__}",
     help_format="plaintext",
     suppress_keyboard_interrupt=False,  # the verbs' own end: say what was kept
+    default_parameter=Parameter(negative="", show_default=False),  # each description says it
 )
 
 STAGE_HELP = {
-    "workload": "Read the traffic: arrivals, shapes, streams, slices.",
     "plan": "Probe the machine, check what the study assumes of it, and lay out the baseline plan.",
     "compile": "Compile the baseline and the reference; profile every entry.",
     "replay": "Replay the traffic through queue, batcher and pinned cores, several times.",
@@ -36,11 +41,13 @@ STAGE_HELP = {
     "validate": "Baseline and candidate interleaved on held-out traffic; one cell per question.",
     "decide": "Ship, hold or roll back, with reasons.",
     "packet": "Hash all evidence into the manifest.",
-    "report": "Write the report: one HTML page, derived from the packet.",
 }
+RESUMING = ("run", "workload", *STAGE_HELP, "report", "reproduce")
+"""Verbs that go on where they were interrupted."""
 
 
 @Parameter(name="*")
+@helping.flows
 @dataclass(frozen=True)
 class Options:
     """What every verb that runs stages understands.
@@ -48,7 +55,7 @@ class Options:
     Parameters
     ----------
     out
-        The packet's folder. Default: out/<study name> beside the working directory.
+        The packet's folder. Default: out/<study name> in the working directory.
     budget
         Wall-clock aim for the whole loop, such as 90s, 5m or 2h. Default: the study's.
     json
@@ -57,10 +64,10 @@ class Options:
         Forget finished stages of an earlier run in the same folder.
     running
         A packet that shipped a change of this study, which runs now: judge that change on the study's traffic, and keep
-        it, hold, or roll back. Nothing is searched. Default folder then: out/<study name>-running.
+        it, hold, or roll back. Nothing is searched. The default of --out is then out/<study name>-running.
     executor
         Who compiles and replays: local, ray (a cluster on this machine, only for this run) or ray:ADDRESS (a cluster
-        that runs). docs/retune.md, "Several machines".
+        that runs). Default: local. docs/retune.md, "Several machines".
     """
 
     out: Path | None = None
@@ -71,7 +78,6 @@ class Options:
     executor: str = "local"
 
 
-@app.command
 def run(study: Path, *, options: Options = Options()) -> int:
     """All stages, from the traffic to the report; continues where an earlier run in the same folder stopped.
 
@@ -109,7 +115,9 @@ def _stage_verb(stage: str) -> Callable[..., int]:
         return _run_until(study, stage, options)
 
     verb.__name__ = stage
-    verb.__doc__ = f"""{STAGE_HELP[stage]} Runs the stages before it where they are not done yet.
+    verb.__doc__ = f"""{STAGE_HELP[stage]}
+
+    Runs the stages before it where they are not done yet.
 
     Parameters
     ----------
@@ -119,16 +127,10 @@ def _stage_verb(stage: str) -> Callable[..., int]:
     return verb
 
 
-for _stage in STAGE_HELP:
-    if _stage not in ("workload", "report"):
-        app.command(_stage_verb(_stage), name=_stage)
-
-
-@app.command
 def workload(
     target: Path,
     *,
-    column: Annotated[tuple[str, ...], Parameter(negative="")] = (),
+    column: tuple[str, ...] = (),
     strict: bool = False,
     report: Path | None = None,
     force: bool = False,
@@ -153,9 +155,7 @@ def workload(
         mine = {"--column": column, "--strict": strict, "--report": report, "--force": force}
         _refuse(mine, "a table of arrivals, not for a study")
         return _run_until(target, "workload", options)
-    given: dict[str, object] = {"--out": options.out, "--budget": options.budget, "--fresh": options.fresh}
-    given |= {"--running": options.running, "--executor": options.executor != "local"}
-    _refuse(given, "a study, not for a table")
+    _refuse(_of_stages(options), "a study, not for a table")
     from trimtab.cli import arrivals
     from trimtab.loop.verbs import pages
     from trimtab.loop.verbs.arrivals import describe_file
@@ -173,6 +173,12 @@ def workload(
     return 0
 
 
+def _of_stages(options: Options) -> dict[str, object]:
+    """What was given of the options that are for running stages."""
+    given: dict[str, object] = {"--out": options.out, "--budget": options.budget, "--fresh": options.fresh}
+    return given | {"--running": options.running, "--executor": options.executor != "local"}
+
+
 def _refuse(options: dict[str, object], what: str) -> None:
     """UsageError for the first option that is given; it is for ``what``."""
     for option, given in options.items():
@@ -180,47 +186,29 @@ def _refuse(options: dict[str, object], what: str) -> None:
             raise UsageError(f"{option} is for {what}", fix=f"leave {option} out")
 
 
-@app.command
 def report(target: Path, *, options: Options = Options()) -> int:
     """Show a packet in the terminal and rewrite its HTML page; given a study, run whatever is missing first.
 
-    Exit code 8 if the packet is not what was sealed: the page says so before anything else.
+    Exit code 8 if the packet is not what was sealed: the page says so before anything else. With --json the page
+    is left as it is.
 
     Parameters
     ----------
     target
         A packet's folder, or a study's TOML file.
     """
-    if not target.is_dir():
+    if target.is_file() or target.suffix == ".toml":
         return _run_until(target, "report", options)
-    from trimtab.loop.loop import rewrite_report
+    _refuse(_of_stages(options), "a study, not for a packet")
+    from trimtab.loop.verbs.reporting import page_of, write_page
 
-    record, page = rewrite_report(target)
-    return show.record(record, page, as_json=options.json)
-
-
-@app.command
-def init(model: Path, *, trace: Path, out: Path = Path("study.toml"), force: bool = False) -> int:
-    """Write a commented study from a network's dynamic dims and a trace's columns.
-
-    Parameters
-    ----------
-    model
-        The network, an ONNX file.
-    trace
-        A CSV, JSONL or Parquet file of requests.
-    out
-        Where to write the study.
-    force
-        Overwrite a file that is there.
-    """
-    from trimtab.loop.verbs.draft import write_draft
-
-    show.lines(write_draft(model, trace, out, force=force))
-    return 0
+    record, page = page_of(target)
+    code = show.record(record, page, as_json=options.json)
+    if not options.json:
+        write_page(target, page)
+    return code
 
 
-@app.command
 def backends(*, json: bool = False) -> int:
     """Every runtime that trimtab knows: what it can (+) and cannot (-) do on this machine, and why.
 
@@ -235,7 +223,6 @@ def backends(*, json: bool = False) -> int:
     return 0
 
 
-@app.command
 def probe(study: Path | None = None, *, json: bool = False) -> int:
     """What this machine is; given a study, whether that is what the study assumes.
 
@@ -252,7 +239,6 @@ def probe(study: Path | None = None, *, json: bool = False) -> int:
     return 0
 
 
-@app.command
 def schema() -> int:
     """Print the JSON Schema of a study, for editors."""
     from trimtab.store.study import schema as study_schema
@@ -261,39 +247,40 @@ def schema() -> int:
     return 0
 
 
-diagnosis.register(app)
-release.register(app)
-export.register(app)
+helping.add(app, helping.STUDY, drafting.init, run, probe, schema)
+helping.add(app, helping.STAGES, workload, *map(_stage_verb, STAGE_HELP), report)
+helping.add(app, helping.PACKET, export.export, *release.VERBS)
+helping.add(app, helping.WITHOUT, diagnosis.diagnose, backends)
 
 
 def main(argv: list[str]) -> int:
     """Run one command; every fault is printed here, once, and becomes an exit code by its kind."""
+    streams.prepare()
+    try:
+        return _command(argv)
+    except BrokenPipeError:
+        if not streams.nobody_reads():
+            raise
+        return streams.NOBODY_READS
+    finally:
+        streams.finish()
+
+
+def _command(argv: list[str]) -> int:
     as_json = "--json" in argv
     try:
         code = app(argv, exit_on_error=False, print_error=False, result_action="return_value")
+        sys.stdout.flush()  # now, where a full disk can still be told
     except TrimtabError as error:
         return show.error(error, as_json=as_json)
     except CycloptsError as error:
-        return show.error(UsageError(str(error), fix="trimtab --help"), as_json=as_json)
+        return show.error(faults.of_command(error), as_json=as_json)
     except KeyboardInterrupt:
-        return show.interrupted()
+        return show.interrupted(resumes=bool(argv) and argv[0] in RESUMING)
+    except BrokenPipeError:
+        raise
     except OSError as error:
-        return show.error(_system_error(error), as_json=as_json)
+        return show.error(faults.of_system(error), as_json=as_json)
+    except MemoryError:
+        return show.error(faults.OUT_OF_MEMORY, as_json=as_json)
     return code if isinstance(code, int) else 0
-
-
-def _system_error(error: OSError) -> MachineError:
-    """The operating system's refusal in our three parts; anything that is not one of these is a bug and is raised."""
-    fixes = {
-        errno.ENOSPC: "free some room; everything written so far is kept, so run the same command again",
-        errno.EDQUOT: "the quota is used up; free some room and run the same command again",
-        errno.EACCES: "check the permissions of that path",
-        errno.EROFS: "choose a folder that can be written with --out",
-        errno.ENOENT: "check the path",
-        errno.EEXIST: "that path is a file; name a folder",
-        errno.EISDIR: "name a file, not a folder",
-        errno.ENOTDIR: "a part of that path is a file",
-    }
-    if error.errno not in fixes:
-        raise error
-    return MachineError(error.strerror or str(error), where=str(error.filename or ""), fix=fixes[error.errno])

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from trimtab.cli import diagnosis
-from trimtab.cli.show import plain, quantity, raw_json, terminal
+from trimtab.cli.show import grid, plain, quantity, raw_json, terminal
 from trimtab.cli.timeline import rows
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def show(traffic: Traffic, *, as_json: bool) -> None:
     console.print(Text("read as: ", style="bold"), plain(traffic.read.format), "\n", sep="")
     for finding in found.findings:
         console.print(plain(finding.text))
-    table = Table("", "", "", box=None, pad_edge=False, show_header=False)
+    table = grid("", "", "")
     for figure in found.figures:
         value = quantity(figure) if figure.value is not None else "-"
         table.add_row(*map(plain, (f"  {figure.id.split('.', 1)[1].replace('_', ' ')}", value, figure.note)))
@@ -59,7 +59,7 @@ def show(traffic: Traffic, *, as_json: bool) -> None:
 
 def _drawn(found: Findings) -> Table:
     """Arrivals over time and the sizes of requests, a line each."""
-    table = Table("", "", "", box=None, pad_edge=False, show_header=False)
+    table = grid("", "", "")
     for one in found.series:
         if one.id == "workload.arrivals":
             seconds = f"0 to {one.columns['start'][-1]:g} s, 1/s"

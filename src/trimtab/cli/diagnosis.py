@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from cyclopts import App, Parameter
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from trimtab.cli import timeline
-from trimtab.cli.show import lines, plain, quantity, raw_json, terminal
+from trimtab.cli.show import grid, lines, plain, quantity, raw_json, terminal
 from trimtab.domain.verdict import ROLE_TITLES
 from trimtab.errors import UsageError
 
@@ -27,17 +26,12 @@ GROUPED = ("timeline", "summary")
 """Stages whose figures are printed by group, and whose tables are."""
 
 
-def register(app: App) -> None:
-    """Add the verb to the command line."""
-    app.command(diagnose)
-
-
 def diagnose(
     file: Path,
     *more: Path,
     baseline: Path | None = None,
-    column: Annotated[tuple[str, ...], Parameter(negative="")] = (),
-    fact: Annotated[tuple[str, ...], Parameter(negative="")] = (),
+    column: tuple[str, ...] = (),
+    fact: tuple[str, ...] = (),
     sla: str | None = None,
     strict: bool = False,
     json: bool = False,
@@ -148,7 +142,7 @@ def _tail(answer: Answer, console: Console) -> None:
 
 
 def _figures(figures: list[Figure]) -> Table:
-    table = Table("", "", "", box=None, pad_edge=False, show_header=False)
+    table = grid("", "", "")
     for figure in figures:
         name = figure.id.rsplit(".", 1)[-1].replace("_", " ")
         value = quantity(figure) if figure.value is not None else "-"

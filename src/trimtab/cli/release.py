@@ -9,8 +9,6 @@ import os
 import sys
 from pathlib import Path
 
-from cyclopts import App
-
 from trimtab.cli import show
 from trimtab.domain.verdict import Role
 from trimtab.errors import UsageError
@@ -18,12 +16,6 @@ from trimtab.errors import UsageError
 PASSPHRASE = "TRIMTAB_PASSPHRASE"
 REPEATED = {"agree": 0, "differ": 1, "inconclusive": 2, "not comparable": 2}
 GATED = {"pass": 0, "fail": 1, "inconclusive": 2}
-
-
-def register(app: App) -> None:
-    """Add these verbs to the command line."""
-    for verb in (draft, sign, verify, reproduce, compare):
-        app.command(verb)
 
 
 def draft(packet: Path, *, json: bool = False) -> int:
@@ -169,6 +161,9 @@ def compare(old: Path, new: Path, *, gate: bool = False, json: bool = False) -> 
     else:
         show.markdown(summary(found))
     return GATED[found.outcome] if gate else 0
+
+
+VERBS = (draft, sign, verify, reproduce, compare)
 
 
 def _passphrase() -> str:

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from trimtab.domain.verdict import ROLE_TITLES
-from trimtab.errors import PacketError, TrimtabError
+from trimtab.errors import INTERRUPTED, PacketError, TrimtabError
 
 if TYPE_CHECKING:
     from trimtab.domain.envelope import Envelope, EnvelopeCheck
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from trimtab.loop.loop import Outcome
     from trimtab.report.page import Page
     from trimtab.store.verification import Verification
-
-INTERRUPTED = 130
 
 
 def outcome(found: Outcome, stage: str, *, as_json: bool) -> None:
@@ -53,7 +51,7 @@ def _findings(found: Findings, console: Console) -> None:
     for finding in found.findings:
         if finding.text != found.headline:
             console.print(plain(f"  {finding.text}"))
-    table = Table("figure", "value", "interval", "samples", "note", box=None, pad_edge=False)
+    table = grid("figure", "value", "interval", "samples", "note")
     for figure in found.figures:
         interval = f"{figure.interval.lo:.4g} to {figure.interval.hi:.4g}" if figure.interval else ""
         table.add_row(*map(plain, (figure.id, quantity(figure), interval, str(figure.samples), figure.note)))
@@ -169,13 +167,13 @@ def envelope(found: Envelope, checks: Sequence[EnvelopeCheck], *, as_json: bool)
     if as_json:
         _json({"envelope": found, "checks": checks})
         return
-    table = Table("what", "value", box=None, pad_edge=False)
+    table = grid("what", "value")
     for name in found.__struct_fields__:
         table.add_row(plain(name.replace("_", " ")), plain(_value(getattr(found, name))))
     console = terminal()
     console.print(table)
     if checks:
-        compared = Table("assumption", "assumed", "probed", "", box=None, pad_edge=False)
+        compared = grid("assumption", "assumed", "probed", "")
         for check in checks:
             compared.add_row(*map(plain, (check.name, check.assumed, check.probed, check.status)))
         console.print()
@@ -209,7 +207,7 @@ def error(fault: TrimtabError, *, as_json: bool) -> int:
         kind = type(fault).__name__
         _json({"error": {"kind": kind, "what": fault.what, "where": fault.where, "fix": fault.fix}})
         return fault.exit_code
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    console = Terminal(stderr=True, highlight=False, soft_wrap=True)
     console.print(Text("error: ", style="bold red"), plain(fault.what), sep="")
     for name, value in (("where", fault.where), ("  fix", fault.fix)):
         if value:
@@ -217,16 +215,32 @@ def error(fault: TrimtabError, *, as_json: bool) -> int:
     return fault.exit_code
 
 
-def interrupted() -> int:
-    """After Ctrl-C."""
-    print("\ninterrupted: everything measured so far is kept; run the same command to go on", file=sys.stderr)
+def interrupted(*, resumes: bool) -> int:
+    """After Ctrl-C; ``resumes``: the verb goes on where it stopped."""
+    kept = ": everything measured so far is kept; run the same command to go on" if resumes else ""
+    print(f"\ninterrupted{kept}", file=sys.stderr)
     return INTERRUPTED
+
+
+class Terminal(Console):
+    """A console that leaves it to its caller what happens when its reader is gone."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
 
 
 def terminal() -> Console:
     """Standard output; a pipe or a log gets lines of a readable width."""
-    console = Console()
-    return console if console.is_terminal else Console(width=120)
+    console = Terminal()
+    return console if console.is_terminal else Terminal(width=120)
+
+
+def grid(*heads: str) -> Table:
+    """A table without lines; what is too wide for its column is folded, never cut."""
+    table = Table(box=None, pad_edge=False, show_header=any(heads))
+    for head in heads:
+        table.add_column(plain(head), overflow="fold")
+    return table
 
 
 def plain(text: str) -> Text:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from trimtab.cli.show import plain
+from trimtab.cli.show import grid, plain
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -43,7 +43,7 @@ def _group(figure: Figure) -> str:
 
 
 def _figures(figures: list[Figure]) -> Table:
-    table = Table("", "", "", box=None, pad_edge=False, show_header=False)
+    table = grid("", "", "")
     for figure in figures:
         name = figure.id.split(".", 2)[-1].replace("_", " ")
         table.add_row(*map(plain, (f"  {name}", _quantity(figure), figure.note)))

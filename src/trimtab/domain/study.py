@@ -15,9 +15,11 @@ from trimtab.domain.noun import Noun
 from trimtab.domain.plan import THEIRS, BatchPolicy, Optimisation, Plan, Precision
 from trimtab.domain.verdict import ROLES, Role
 
-Positive = Annotated[float, Meta(gt=0)]
+Positive = Annotated[float, Meta(gt=0, le=1e9)]
+"""A length, a rate or a share; above the limit (as ms: eleven days) it is a slip, and no longer a time in ns."""
 Share = Annotated[float, Meta(ge=0, le=1)]
-Count = Annotated[int, Meta(ge=1)]
+Count = Annotated[int, Meta(ge=1, lt=2**31)]
+Seed = Annotated[int, Meta(ge=0)]
 
 DType = Literal["f32", "f16", "i64", "i32", "u8", "bool"]
 TimeUnit = Literal["s", "ms", "us", "ns", "iso"]
@@ -35,13 +37,15 @@ FUNCTIONS: tuple[QualityMetric, ...] = ("agreement-function", "error-function")
 class InputSpec(Noun, frozen=True, kw_only=True):
     """One input of the network. ``shape`` mixes sizes and names of dims (``"batch"`` is the batch axis).
 
-    ``pad`` is the value that fills an input up to a bucket's dims.
+    ``pad`` is the value that fills an input up to a bucket's dims. ``random``: the lowest and the highest that random
+    payloads hold in an integer input (none given: 0 to 99, of u8 every value).
     """
 
     name: str
     shape: tuple[int | str, ...]
     dtype: DType = "f32"
     pad: float = 0.0
+    random: tuple[int, int] | None = None
 
 
 class Crop(Noun, frozen=True, kw_only=True):
@@ -256,7 +260,7 @@ class Condition(Noun, frozen=True, kw_only=True):
     """
 
     kind: ConditionKind
-    factor: Annotated[float, Meta(gt=1)] = 1.2
+    factor: Annotated[float, Meta(gt=1, le=1000)] = 1.2
     arrivals: ArrivalSource | None = None
     shapes: ShapeSource | None = None
 
@@ -264,10 +268,10 @@ class Condition(Noun, frozen=True, kw_only=True):
 class Seeds(Noun, frozen=True, kw_only=True):
     """One named seed for each source of randomness."""
 
-    workload: int = 1
-    payload: int = 2
-    simulate: int = 3
-    bootstrap: int = 4
+    workload: Seed = 1
+    payload: Seed = 2
+    simulate: Seed = 3
+    bootstrap: Seed = 4
 
 
 class Budget(Noun, frozen=True, kw_only=True):

@@ -22,12 +22,12 @@ from trimtab.loop.recorded import same_network
 from trimtab.loop.running import load
 from trimtab.loop.stages import STAGES
 from trimtab.loop.trials.executor import LOCAL, chosen
-from trimtab.loop.verbs.reporting import checked_record, rewrite_report
+from trimtab.loop.verbs.reporting import checked_record
 from trimtab.store.checkpoint import PROGRESS
 from trimtab.store.packet import Packet, file_digest, is_done, mark_done
 from trimtab.store.study import load_study, seconds
 
-__all__ = ["Outcome", "planned_s", "rewrite_report", "run_until"]
+__all__ = ["Outcome", "planned_s", "run_until"]
 
 
 class Outcome(Noun, frozen=True, kw_only=True):
@@ -106,8 +106,9 @@ def _run(ctx: Context, names: tuple[str, ...]) -> tuple[list[str], list[str], li
         if is_done(ctx.packet.folder, name, inputs):
             reused.append(name)
         else:
-            aside += freshness.withdraw(ctx.packet.folder, name)
-            ctx.progress.step(name, 0, None, f"{len(aside)} older results set aside" if aside else "")
+            moved = freshness.withdraw(ctx.packet.folder, name)
+            aside += moved
+            ctx.progress.step(name, 0, None, f"{len(moved)} older results set aside" if moved else "")
             _run_stage(ctx, name, inputs)
             ran.append(name)
         ctx.progress.step(name, 1, 1, "done" if name in ran else "done before")

@@ -77,8 +77,8 @@ def random_ids(count: int) -> NDArray[np.int32]:
 
 
 class RandomPayloads:
-    """Uniform numbers in [0, 1) for float inputs, small integers for the others; the same id and dims, the same
-    numbers, whatever was asked before."""
+    """Uniform numbers in [0, 1) for float inputs, integers in the input's own range for the others; the same id and
+    dims, the same numbers, whatever was asked before."""
 
     kind: PayloadKind = "random"
 
@@ -135,4 +135,5 @@ def _random(generator: np.random.Generator, spec: InputSpec, shape: tuple[int, .
     dtype = DTYPES[spec.dtype]
     if spec.dtype in ("f32", "f16"):
         return generator.random(shape, dtype=np.float32).astype(dtype)
-    return generator.integers(0, _SMALL.get(spec.dtype, _FEW), size=shape).astype(dtype)
+    lowest, highest = spec.random or (0, _SMALL.get(spec.dtype, _FEW) - 1)
+    return generator.integers(lowest, highest, size=shape, endpoint=True).astype(dtype)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 
-from trimtab.domain.study import TimeUnit
+from trimtab.domain.study import DType, TimeUnit
 
 Text = str | None
 Columns = Mapping[str, Sequence[Text]]
@@ -19,32 +19,42 @@ _SIZE_WORDS = {
     "height": ("height", "image_h", "h", "rows"),
     "length": ("length", "len", "context", "prompt", "prefill", "input", "token", "seq", "chars"),
 }
-_OUTPUT_WORDS = ("output", "generated", "decode", "latency", "duration", "id")
+_OUTPUT = re.compile(r"output|generated|decode|latency|duration|(^|_)id$")
+_RANDOM = {"mask": (1, 1), "type_ids": (0, 0), "segment": (0, 0), "position": (0, 0)}
+"""Inputs that are no contents: numbers drawn for them would hide the contents, or point outside of a small table."""
 _MOST_STREAMS = 1000
 _EPOCHS: tuple[tuple[float, TimeUnit], ...] = ((1e17, "ns"), (1e14, "us"), (1e11, "ms"), (1e8, "s"))
 
 
-def dim_name(given: str, axis: int, axes: int) -> str:
-    """A plain name for a dynamic axis: the file's own, made safe, or one by the usual layouts."""
-    plain = re.sub(r"[^a-z0-9_]+", "_", given.lower()).strip("_")
-    if plain and not plain.isdigit() and plain != "batch":
-        return plain
-    usual = {(4, 2): "height", (4, 3): "width", (2, 1): "length", (3, 1): "length"}
-    return usual.get((axes, axis), f"axis{axis}")
+def guess_random(name: str, dtype: DType) -> tuple[int, int] | None:
+    """Lowest and highest of what random payloads put into an integer input of this name; None: nothing is known."""
+    if dtype not in ("i64", "i32", "u8"):
+        return None
+    return next((drawn for word, drawn in _RANDOM.items() if word in name.lower()), None)
 
 
 def guess_time(columns: Columns) -> str:
-    """The column of arrival times: in order, and named or written like times; empty if there is none."""
+    """The column of arrival times: named or written like times, those in order first; empty if there is none."""
     ordered = [name for name, values in columns.items() if _in_order(values)]
-    written = [name for name in ordered if _ISO.match(next((v for v in columns[name] if v), ""))]
+    written = [name for name in ordered if _ISO.match(_first(columns[name]))]
     named = [name for name in ordered if any(word in name.lower() for word in _TIME_WORDS)]
     short = [name for name in ordered if re.fullmatch(r"t|ts|t_(s|ms|us|ns)", name.lower())]
-    return next(iter([*written, *named, *short]), "")
+    unsorted = [name for name, values in columns.items() if _ISO.match(_first(values)) or _named_time(name, values)]
+    return next(iter([*written, *named, *short, *unsorted]), "")
+
+
+def _named_time(name: str, values: Sequence[Text]) -> bool:
+    numbers = bool(values) and all(value is not None and _NUMBER.fullmatch(value) for value in values)
+    return numbers and any(word in name.lower() for word in _TIME_WORDS)
+
+
+def _first(values: Sequence[Text]) -> str:
+    return next((value for value in values if value), "")
 
 
 def guess_unit(name: str, values: Sequence[Text]) -> TimeUnit:
     """The unit of a time column: by how it is written, by its name's ending, by the size of a present-day epoch."""
-    first = next((value for value in values if value), "")
+    first = _first(values)
     if _ISO.match(first):
         return "iso"
     units: dict[str, TimeUnit] = {"s": "s", "sec": "s", "ms": "ms", "us": "us", "ns": "ns"}
@@ -60,12 +70,14 @@ def guess_unit(name: str, values: Sequence[Text]) -> TimeUnit:
 
 
 def guess_sizes(columns: Columns, dims: Sequence[str], time: str) -> dict[str, str]:
-    """A column of positive whole numbers for each dim, the likest names paired first; empty where none is left."""
+    """A column of positive whole numbers for each dim, the likest names paired first. Empty where no name is like it,
+    but for one dim and one column, which need no name."""
     free = [name for name, values in columns.items() if name != time and _sizes(values)]
     found = dict.fromkeys(dims, "")
-    pairs = [(dim, name) for dim in dims for name in free]
-    for dim, name in sorted(pairs, key=lambda pair: -_likeness(*pair)):
-        if not found[dim] and name not in found.values():
+    least = 0 if len(dims) == len(free) == 1 else 1
+    likely = [(_likeness(dim, name), dim, name) for dim in dims for name in free]
+    for likeness, dim, name in sorted(likely, key=lambda each: -each[0]):
+        if likeness >= least and not found[dim] and name not in found.values():
             found[dim] = name
     return found
 
@@ -110,9 +122,14 @@ def _sizes_named(name: str) -> bool:
 
 def _likeness(dim: str, name: str) -> int:
     low = name.lower()
-    kind = next((kind for kind in _SIZE_WORDS if kind in dim or dim in _SIZE_WORDS[kind]), dim)
+    kind = next((kind for kind, words in _SIZE_WORDS.items() if _has_word(dim, words)), dim)
     words = (dim, *_SIZE_WORDS.get(kind, ()))
     exact = 8 if low == dim else 0
-    named = 4 if any(low == word or (len(word) > 1 and word in low) for word in words) else 0
+    named = 4 if _has_word(low, words) else 0
     ending = 2 if any(low.endswith(f"_{word}") for word in words) else 0
-    return exact + named + ending - (3 if any(word in low for word in _OUTPUT_WORDS) else 0)
+    return exact + named + ending - (3 if _OUTPUT.search(low) else 0)
+
+
+def _has_word(name: str, words: Sequence[str]) -> bool:
+    """Short words must be the whole name: many names hold their letters."""
+    return any(name == word or (len(word) > 2 and word in name) for word in words)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from trimtab.domain.noun import BATCH, Dims
@@ -14,11 +13,14 @@ from trimtab.store._conditions import condition_faults
 from trimtab.store._quality import quality_faults
 from trimtab.store._seconds import seconds
 from trimtab.store._signoff import signoff_faults
-from trimtab.store._strict import Fault, Path, meant
+from trimtab.store._strict import Fault, Path, meant, unique
 from trimtab.store._target import local_faults, target_faults
+from trimtab.store._tensors import tensor_faults
 from trimtab.store._write import is_safe
 
 BUILT_IN_SLICES = ("tune", "held-out")
+LONGEST_HOLD_MS = 3_600_000.0
+MOST = 1e9
 _SAFE_FIX = "use a-z, 0-9, '.', '_' and '-', not starting with a dot, at most 96 characters"
 
 
@@ -26,8 +28,7 @@ def rule_faults(study: Study) -> Iterator[Fault]:
     """Every broken rule of a study whose types are right."""
     yield from _texts(study)
     yield from target_faults(study) if study.workload.target else local_faults(study)
-    yield from _model(study)
-    yield from _crops(study)
+    yield from tensor_faults(study)
     yield from _dims(study)
     yield from _workload(study)
     yield from _envelope(study)
@@ -63,39 +64,11 @@ def _texts(study: Study) -> Iterator[Fault]:
         yield Fault(("budget", "time"), error.what, error.fix)
 
 
-def _model(study: Study) -> Iterator[Fault]:
-    known = (*study.dims, BATCH)
-    for position, spec in enumerate(study.model.inputs):
-        for axis, size in enumerate(spec.shape):
-            path: Path = ("model", "inputs", position, "shape", axis)
-            if isinstance(size, str) and size not in known:
-                yield Fault(path, f"there is no dim {size!r}", meant(size, known))
-            if isinstance(size, int) and size < 1:
-                yield Fault(path, f"a size is at least 1, got {size}", "write the size, or the name of a dim")
-        if spec.shape.count(BATCH) > 1:
-            yield Fault(("model", "inputs", position, "shape"), f"{BATCH!r} is named twice", "keep one batch axis")
-    for key, names in (
-        ("inputs", [spec.name for spec in study.model.inputs]),
-        ("outputs", [spec.name for spec in study.model.outputs]),
-    ):
-        if not names:
-            yield Fault(("model", key), "is empty", f"name the network's {key}")
-        yield from _unique(names, ("model", key), "is named twice")
-
-
-def _crops(study: Study) -> Iterator[Fault]:
-    for position, output in enumerate(study.model.outputs):
-        for place, crop in enumerate(output.crop):
-            if crop.dim not in study.dims:
-                path = ("model", "outputs", position, "crop", place, "dim")
-                yield Fault(path, f"there is no dim {crop.dim!r}", meant(crop.dim, study.dims))
-
-
 def _dims(study: Study) -> Iterator[Fault]:
     used = {size for spec in study.model.inputs for size in spec.shape}
     if not study.dims:
         yield Fault(("dims",), "is empty", "add [dims.<name>] for each dim whose size changes, as in dims.width")
-    yield from _unique([name.lower() for name in study.dims], ("dims",), "is named twice, capitals apart")
+    yield from unique([name.lower() for name in study.dims], ("dims",), "is named twice, capitals apart")
     for name, dim in study.dims.items():
         if name == BATCH:
             yield Fault(("dims", name), f"{BATCH!r} is the batch axis, not a dim", "remove it; batches are in the plan")
@@ -124,7 +97,7 @@ def _workload(study: Study) -> Iterator[Fault]:
     for position, part in enumerate(workload.slices):
         yield from _slice(study, part, ("workload", "slices", position))
     names = [*BUILT_IN_SLICES, *(part.name for part in workload.slices)]
-    yield from _unique(names, ("workload", "slices"), "is the name of two slices")
+    yield from unique(names, ("workload", "slices"), "is the name of two slices")
 
 
 def _slice(study: Study, part: SliceSpec, path: Path) -> Iterator[Fault]:
@@ -144,7 +117,7 @@ def _envelope(study: Study) -> Iterator[Fault]:
     cores = [*assumed.cores, *([] if assumed.driver_core is None else [assumed.driver_core])]
     if any(core < 0 for core in cores):
         yield Fault(path, "a core's number is 0 or above", "number cores as the operating system does")
-    yield from _unique([str(core) for core in assumed.cores], path, "is listed twice")
+    yield from unique([str(core) for core in assumed.cores], path, "is listed twice")
     driver = assumed.driver_core if assumed.driver_core is not None else (assumed.cores or (None,))[-1]
     workers = [core for core in assumed.cores if core != driver]
     if not assumed.cores:
@@ -156,8 +129,9 @@ def _envelope(study: Study) -> Iterator[Fault]:
             text = f"{plan.serve.workers} workers need a core each; beside the driver's there are {len(workers)}"
             yield Fault((*plan_path, "serve", "workers"), text, "list more cores in envelope.cores, or use fewer")
     for name, value in (("memory_gib", assumed.memory_gib), ("quota_cores", assumed.quota_cores)):
-        if value is not None and value <= 0:
-            yield Fault(("envelope", name), f"must be above 0, got {value}", "remove it if it is not assumed")
+        if value is not None and not 0 < value <= MOST:
+            text = f"must be above 0 and at most {MOST:.0f}, got {value}"
+            yield Fault(("envelope", name), text, "remove it if it is not assumed")
 
 
 def _sla(study: Study) -> Iterator[Fault]:
@@ -179,7 +153,7 @@ def _plan(study: Study, plan: Plan, path: Path) -> Iterator[Fault]:
     ids = [entry.id for entry in spec.entries]
     if not ids:
         yield Fault(entries, "is empty", "add at least one entry")
-    yield from _unique(ids, entries, "is the id of two entries")
+    yield from unique(ids, entries, "is the id of two entries")
     for position, entry in enumerate(spec.entries):
         yield from _entry(study, entry, (*entries, position))
     if spec.fallback is not None and spec.fallback not in ids:
@@ -227,8 +201,8 @@ def _serve(study: Study, plan: Plan, path: Path) -> Iterator[Fault]:
 def _batch(max_size: int, hold_ms: float, path: Path) -> Iterator[Fault]:
     if max_size < 1:
         yield Fault((*path, "max_size"), f"must be at least 1, got {max_size}", "use 1 or more")
-    if hold_ms < 0:
-        yield Fault((*path, "hold_ms"), f"must not be negative, got {hold_ms}", "use 0 or more")
+    if not 0 <= hold_ms <= LONGEST_HOLD_MS:
+        yield Fault((*path, "hold_ms"), f"must be from 0 to {LONGEST_HOLD_MS:.0f}, got {hold_ms}", "use 0 or more")
 
 
 def _covered(study: Study, plan: Plan, shape: tuple[int, ...]) -> bool:
@@ -291,9 +265,3 @@ def _keys(found: Iterable[str], study: Study, path: Path) -> Iterator[Fault]:
     for name in found:
         if name not in study.dims:
             yield Fault((*path, name), f"there is no dim {name!r}", meant(name, study.dims))
-
-
-def _unique(names: Iterable[str], path: Path, text: str) -> Iterator[Fault]:
-    for name, count in Counter(names).items():
-        if count > 1:
-            yield Fault(path, f"{name!r} {text}", "use each once")

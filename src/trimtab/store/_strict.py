@@ -10,7 +10,8 @@ import math
 import re
 import types
 import typing
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
@@ -66,10 +67,17 @@ def dotted(path: Path) -> str:
     return text or "the top level"
 
 
-def meant(word: str, known: typing.Iterable[str]) -> str:
+def meant(word: str, known: Iterable[str]) -> str:
     """``did you mean `time`?``, or the list of what is known, or nothing."""
     names = list(known)
     return did_you_mean(word, names) or (f"known here: {', '.join(names)}" if names else "")
+
+
+def unique(names: Iterable[str], path: Path, text: str) -> Iterator[Fault]:
+    """A fault for each name that is there more than once; ``text`` says what is wrong with that."""
+    for name, count in Counter(names).items():
+        if count > 1:
+            yield Fault(path, f"{name!r} {text}", "use each once")
 
 
 def describe(value: Any) -> str:
@@ -101,7 +109,9 @@ def _leaf_faults(data: Any, kind: Any, path: Path) -> Iterator[Fault]:
         yield _from_msgspec(str(error), data, kind, path)
         return
     for inner, number in _numbers(data, path):
-        if not math.isfinite(number):
+        if isinstance(number, int) and not -(2**63) <= number < 2**63:
+            yield Fault(inner, f"expected an integer of at most 64 bits, got {describe(number)}")
+        elif not math.isfinite(number):
             yield Fault(inner, f"expected a finite number, got {number}")
 
 
@@ -126,8 +136,8 @@ def _reach(data: Any, path: Path) -> Any:
     return data[last] if isinstance(data, list) and isinstance(last, int) and last < len(data) else data
 
 
-def _numbers(data: Any, path: Path) -> Iterator[tuple[Path, float]]:
-    if isinstance(data, float):
+def _numbers(data: Any, path: Path) -> Iterator[tuple[Path, int | float]]:
+    if isinstance(data, int | float) and not isinstance(data, bool):
         yield path, data
     elif isinstance(data, dict | list):
         for key, value in _pairs(data):

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from trimtab.domain.noun import Noun
 from trimtab.domain.packet import Manifest, ManifestFile
-from trimtab.errors import PacketError
+from trimtab.errors import PacketError, did_you_mean
 from trimtab.store._json import digest, from_json, to_json, write_json
 from trimtab.store._regular import (
     LARGEST_FILE,
@@ -107,13 +107,21 @@ def move_aside(folder: Path, paths: list[str]) -> None:
             (folder / path).replace(target)
 
 
+def no_packet(folder: Path, what: str) -> PacketError:
+    """The refusal of a folder that is none, with the packet beside it that was meant."""
+    near = folder.parent
+    beside = [path.name for path in near.iterdir() if (path / "study.json").is_file()] if near.is_dir() else []
+    fix = did_you_mean(folder.name, beside) or "give the folder that `trimtab run` made"
+    return PacketError(what, where=str(folder), fix=fix)
+
+
 def verify(folder: Path, kind: Kind = "evidence") -> list[Problem]:
     """Everything in which ``folder`` differs from its manifest; an empty list means: intact.
 
     Raises PacketError only if there is no folder. Nothing outside ``folder`` is read and no link is followed.
     """
     if not folder.is_dir():
-        raise PacketError("there is no packet here", where=str(folder), fix="give the folder that `trimtab run` made")
+        raise no_packet(folder, "there is no packet here")
     name = MANIFESTS[kind]
     if (folder / name).is_symlink():
         return [Problem(path=name, kind="link", text="is a link")]

@@ -29,12 +29,11 @@ from trimtab.domain.study import Study
 from trimtab.domain.trace import RunInfo, Table, Trace
 from trimtab.domain.verdict import Proposal, Verdict
 from trimtab.domain.workload import Workload
-from trimtab.errors import PacketError
 from trimtab.store import codec
 from trimtab.store._json import digest, read_json, write_json
 from trimtab.store._write import replace_file, safe_name, write_bytes
 from trimtab.store.checkpoint import Checkpoint, forget, is_done, mark_done, outputs_of
-from trimtab.store.manifest import MANIFESTS, Problem, build_manifest, file_digest, set_aside, verify
+from trimtab.store.manifest import MANIFESTS, Problem, build_manifest, file_digest, no_packet, set_aside, verify
 
 T = TypeVar("T")
 
@@ -197,11 +196,7 @@ def load_record(folder: Path) -> Record:
     """All of a packet that a view may use; what was not run is absent. PacketError if a part is broken, or if there
     is not even a study. Hashes are not checked here: see :func:`verify`."""
     if not (folder / "study.json").is_file():
-        raise PacketError(
-            "there is no packet here: study.json is missing",
-            where=str(folder),
-            fix="give the folder that `trimtab run` made",
-        )
+        raise no_packet(folder, "there is no packet here: study.json is missing")
     envelope = _optional(folder / "envelope.json", _EnvelopeFile)
     compiled = [read_json(path, _ProfilesFile) for path in sorted((folder / "profiles").glob("*.json"))]
     return Record(

@@ -29,13 +29,17 @@ LARGEST_STUDY = 4 << 20
 def load_study(path: Path) -> Study:
     """The study in ``path``. StudyError names every unknown or missing key, wrong type and broken rule."""
     try:
+        if path.is_dir():
+            inside = path / "study.toml"
+            fix = f"give {inside}" if inside.is_file() else "give the study's TOML file"
+            raise StudyError("this is a folder, not a study", where=str(path), fix=fix)
         if path.stat().st_size > LARGEST_STUDY:
             raise StudyError("this is too large to be a study", where=str(path), fix="give the study's TOML file")
         text = path.read_text(encoding="utf-8")
     except OSError as error:
-        raise StudyError(
-            f"cannot read the study: {error.strerror}", where=str(path), fix="check the path, or write one with init"
-        ) from error
+        beside = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
+        fix = did_you_mean(path.name, beside) or "check the path, or write one with `trimtab init`"
+        raise StudyError(f"cannot read the study: {error.strerror}", where=str(path), fix=fix) from error
     except UnicodeDecodeError as error:
         raise StudyError(
             f"the study is not UTF-8 text: byte {error.start}", where=str(path), fix="save it as UTF-8"
@@ -47,7 +51,7 @@ def parse_study(text: str, where: str = "the study") -> Study:
     """The study in ``text``; ``where`` names it in errors."""
     try:
         data = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # a TOMLDecodeError is a ValueError, and so is a number without end
         raise StudyError(
             f"not valid TOML: {error}", where=where, fix="quote texts, close brackets, give each key once"
         ) from error

@@ -11,23 +11,29 @@ from trimtab.errors import UsageError, did_you_mean
 from trimtab.report import perfetto
 from trimtab.store.packet import Packet, load_record, replace_file
 
+BEGIN = b'{"displayTimeUnit":"ms","traceEvents":['
+"""How an export begins, and is known again."""
 
-def export_run(folder: Path, run: str | None, out: Path | None) -> tuple[Path, int]:
+
+def export_run(folder: Path, run: str | None, out: Path | None, *, force: bool = False) -> tuple[Path, int]:
     """Write the run named ``run`` (None: the last one that the verdict rests on) to ``out`` (None: ``<run>.trace.json``
     in the current folder). The file, and how many events it holds.
 
-    Raises UsageError for a run that the packet does not have.
+    Raises UsageError for a run that the packet does not have, and, without ``force``, for a file that is there and is
+    no earlier export.
     """
     known = [info.id for info in load_record(folder).runs if info.source in REAL_TIME]
     chosen = _chosen(known, run, folder)
-    trace = Packet(folder).read_trace(chosen)
     path = out or Path(f"{chosen}.trace.json")
+    if path.exists() and not force:
+        _require_export(path)
+    trace = Packet(folder).read_trace(chosen)
     count = 0
 
     def fill(temporary: Path) -> None:
         nonlocal count
         with temporary.open("wb") as file:
-            file.write(b'{"displayTimeUnit":"ms","traceEvents":[')
+            file.write(BEGIN)
             for item in perfetto.events(trace):
                 file.write((b",\n" if count else b"\n") + msgspec.json.encode(item))
                 count += 1
@@ -35,6 +41,15 @@ def export_run(folder: Path, run: str | None, out: Path | None) -> tuple[Path, i
 
     replace_file(path, fill)
     return path, count
+
+
+def _require_export(path: Path) -> None:
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder", where="--out", fix="name a file in it, such as run.trace.json")
+    with path.open("rb") as file:
+        if file.read(len(BEGIN)) != BEGIN:
+            fix = "name another file, or add --force"
+            raise UsageError(f"{path} is there already, and is no earlier export", where="--out", fix=fix)
 
 
 def _chosen(known: list[str], run: str | None, folder: Path) -> str:

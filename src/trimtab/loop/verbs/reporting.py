@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from trimtab import __version__
 from trimtab.domain.packet import Record
-from trimtab.errors import PacketError
+from trimtab.errors import MachineError, PacketError
 from trimtab.report import html
 from trimtab.report.page import Page
 from trimtab.report.view import view
@@ -21,17 +21,28 @@ REPORT = "report.html"
 _NAMED = 3
 
 
-def rewrite_report(folder: Path) -> tuple[Record, Page]:
-    """Make the page of a packet anew, and the manifest of views.
+def page_of(folder: Path) -> tuple[Record, Page]:
+    """A packet and its page. What differs from the sealed evidence is said on the page before anything else.
 
-    What differs from the sealed evidence is said on the page before anything else. PacketError for a packet that only
-    malice makes (links, paths that leave it): nothing of it is shown.
+    PacketError for a packet that only malice makes (links, paths that leave it): nothing of it is shown.
     """
     record = checked_record(folder)
-    page = view(record)
-    write_bytes(folder / REPORT, html.render(page).encode())
+    return record, view(record)
+
+
+def write_page(folder: Path, page: Page) -> None:
+    """Put the page beside the evidence, and make the manifest of views anew. MachineError where nobody may write."""
+    try:
+        write_bytes(folder / REPORT, html.render(page).encode())
+    except MachineError as error:
+        fix = "make room or copy the packet to where you may write; the packet itself is as it was"
+        raise MachineError(error.what, where=error.where, fix=fix) from error
     build_manifest(folder, "views", __version__)
-    return record, page
+
+
+def rewrite_report(folder: Path) -> None:
+    """Make the page of a packet anew."""
+    write_page(folder, page_of(folder)[1])
 
 
 def checked_record(folder: Path) -> Record:
@@ -44,11 +55,21 @@ def checked_record(folder: Path) -> Record:
             where=str(folder),
             fix="`trimtab verify` lists everything that is wrong with it; do not use it",
         )
-    record = load_record(folder)
+    record = _loaded(folder, problems)
     if record.manifest is None:
         return replace(record, doubts=_unsealed(record))
     signatures, wrong = signatures_of(folder, record, datetime.now(UTC))
     return replace(record, doubts=(*_altered(problems), *_unsound(wrong)), signatures=signatures)
+
+
+def _loaded(folder: Path, problems: list[Problem]) -> Record:
+    try:
+        return load_record(folder)
+    except PacketError as error:
+        if not problems:
+            raise
+        fix = "`trimtab verify` lists everything that differs; take an unaltered copy"
+        raise PacketError(f"this packet is not what was sealed: {error.what}", where=error.where, fix=fix) from error
 
 
 def _unsealed(record: Record) -> tuple[str, ...]:
