@@ -57,7 +57,7 @@ def test_a_batch_takes_its_fitted_value_and_what_runs_of_the_prelude_took_beyond
     """Runs at 150 (fitted 1550) took 50 to 1200 ns more: so does a run at 200, whose own repeats took 2000."""
     one = service(served=tuple(again(150, 1550 + more) for more in range(50, 1250, 150)))
     assert walls(one, width=200) == set(range(2050, 3250, 150))
-    assert walls(one, width=200, size=2) == walls(one, width=200)  # a batch of two has the excess of one
+    assert walls(one, width=200, size=2) == {2000}  # of two together the prelude has nothing to say
 
 
 def test_a_worker_that_has_rested_is_another_worker() -> None:
@@ -86,6 +86,15 @@ def test_the_exchange_is_that_of_the_run_that_is_drawn() -> None:
     for i in range(32):
         k = one.draw(sent(100, i))[0] - 2000
         assert one.handling(sent(100, i)) == (k, 10 * k)
+
+
+def test_a_first_run_of_a_larger_batch_takes_what_one_request_took_more_than_a_later_one() -> None:
+    """Alone and for the first time 3900 above the fitted 1100, later 900 above it: 3000 for being first."""
+    one = service(first_runs=(FirstRun(executed=(1, 100), ns=5000),) * FEWEST, served=(again(100, 2000),) * FEWEST)
+    taken = {one.draw(sent(200, i, i + 1, size=2, first=True))[0] for i in range(64)}
+    assert taken == {2000 + 3000}
+    quick = service(first_runs=(FirstRun(executed=(1, 100), ns=1500),) * FEWEST, served=(again(100, 2000),) * FEWEST)
+    assert quick.draw(sent(200, 0, 1, size=2, first=True))[0] == 2000  # never less than a later run
 
 
 def test_the_exchange_of_a_first_run_is_its_own_and_one_of_its_size() -> None:

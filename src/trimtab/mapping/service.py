@@ -4,24 +4,26 @@ Theory
   Prelude    A profile's prelude ran the beginning of the traffic as one worker would have served it. What its runs took
              beyond their fitted value (:mod:`trimtab.mapping.cost`) is what service does to them: colder caches among
              many shapes, kernels that a runtime has dropped and makes again, a core that wakes up. A batch takes its
-             own fitted value and the excess of a run of its entry in the prelude, drawn among the NEAR nearest to it in
-             size, of those that found the worker as rested as it does. Excesses are added and do not multiply: they
-             hardly grow with the shape.
+             own fitted value and the excess of a run of its entry and batch size in the prelude, drawn among the NEAR
+             nearest to it in dims, of those that found the worker as rested as it does. Excesses are added and do not
+             multiply: they hardly grow with the shape.
   First run  The same with the prelude's first runs, the FIRST nearest in size and in how many shapes the process had
              met before: a fresh one pays several times what a later one does. Its own first run counts alone where it
-             came about as early.
+             came about as early. A larger batch takes what the first run of a single request took beyond a later one.
   Handling   From the event that leads to a batch to its start, and from its end to the answer, a worker is as busy as
              while it runs. Both are those of the very run whose time was drawn: a first run leaves colder caches.
-  Otherwise  Without a prelude, and where it has too few runs of that entry: the fitted value times a ratio raw/fitted
-             of the nearest measured point, with what surrounded that repeat, and its first-run excess.
+  Otherwise  Without a prelude, and where it has too few runs of that entry and batch size (its requests run alone): the
+             fitted value times a ratio raw/fitted of the nearest measured point, with what surrounded that repeat, and
+             its first-run excess.
 
 Draws are a hash of (seed, oldest member), so that the same requests meet the same luck whatever the plan or the order
 of calls: plans are compared on common random numbers.
 
 Limits
-  Draws are independent from batch to batch; a machine's slow spells are not (see the pace). Requests of the prelude run
-  alone: a larger batch gets the excess of single requests, and what surrounds a repeat of its own size. Shapes on a
-  warm list do not count as met. How rested a worker is has two values only.
+  Draws are independent from batch to batch; what a process or its machine is slower or faster by for seconds on end is
+  not in them (2 % where this was written, and hardly to be read from the pace). Larger batches are drawn as if they ran
+  among the grid's, whose order is random. Shapes on a warm list do not count as met. How rested a worker is has two
+  values only.
 """
 
 from __future__ import annotations
@@ -67,7 +69,8 @@ class ProfileService:
         self._units: list[float] = []
         self._first_units: list[float] = []
         self._known: dict[tuple[EntryId, Executed, bool], _Sample] = {}
-        self._runs: dict[tuple[EntryId, bool], tuple[tuple[Again, ...], NDArray[np.float64]]] = {}
+        self._runs: dict[tuple[EntryId, int, bool], tuple[tuple[Again, ...], NDArray[np.float64]]] = {}
+        self._usual: dict[tuple[EntryId, Executed], Ns] = {}
         self._firsts: dict[EntryId, Firsts] = {}
         self._met: dict[tuple[int, EntryId], dict[Executed, int]] = {}
 
@@ -120,19 +123,19 @@ class ProfileService:
             walls = tuple(max(1, fitted + run.excess) for run in near)
         else:
             walls = tuple(max(1, round(fitted * ratio)) for ratio in self._costs.ratios(entry, executed).tolist())
-        alone = near and near[0].executed[0] == executed[0]
-        exchanges = tuple(run.exchange for run in near) if alone else self._costs.exchanges(entry, executed)
+        exchanges = tuple(run.exchange for run in near) or self._costs.exchanges(entry, executed)
         sample = self._known[entry, executed, rested] = _Sample(walls, exchanges)
         return sample
 
     def _near(self, entry: EntryId, executed: Executed, rested: bool) -> list[Again]:
-        """The nearest in size of those that found the worker so; of all, where these are too few."""
-        if (entry, rested) not in self._runs:
-            runs = self._costs.in_service(entry).again
+        """Of its batch size the nearest in dims of those that found the worker so; of all, where these are too few."""
+        key = entry, executed[0], rested
+        if key not in self._runs:
+            runs = tuple(run for run in self._costs.in_service(entry).again if run.executed[0] == executed[0])
             alike = tuple(run for run in runs if (run.idle >= RESTED) is rested)
             chosen = alike if len(alike) >= FEWEST else runs if len(runs) >= FEWEST else ()
-            self._runs[entry, rested] = chosen, _logs(chosen)
-        chosen, logs = self._runs[entry, rested]
+            self._runs[key] = chosen, _logs(chosen)
+        chosen, logs = self._runs[key]
         return [chosen[at] for at in _order(logs, executed)[:NEAR]] if chosen else []
 
     # --- new shapes ---------------------------------------------------------------------------------------------
@@ -142,7 +145,9 @@ class ProfileService:
         first = self._first_run(batch, unit)
         if first is None:
             return warm + _pick(self._costs.first_excesses(batch.entry, batch.executed), unit)
-        return max(1, self._fitted(batch.entry, batch.executed) + first.excess)
+        if first.executed[0] == batch.executed[0]:
+            return max(1, self._fitted(batch.entry, batch.executed) + first.excess)
+        return warm + max(0, first.excess - self._usual_excess(batch.entry, first.executed))
 
     def _first_run(self, batch: Dispatch, unit: float) -> First | None:
         """The first run of the prelude that ``batch`` is like; None: it has too few."""
@@ -154,6 +159,14 @@ class ProfileService:
         met = self._met.setdefault((batch.worker, batch.entry), {})
         age = met.setdefault(batch.executed, len(met))
         return _pick(firsts.nearest(batch.executed, age), unit)
+
+    def _usual_excess(self, entry: EntryId, executed: Executed) -> Ns:
+        """What a run like a first run of the prelude takes beyond its fitted value when it is none."""
+        key = entry, executed
+        if key not in self._usual:
+            near = self._near(entry, executed, rested=False)
+            self._usual[key] = sorted(run.excess for run in near)[len(near) // 2] if near else 0
+        return self._usual[key]
 
 
 class Firsts:
