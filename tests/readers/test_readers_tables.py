@@ -138,6 +138,14 @@ def test_a_parquet_file_that_unpacks_too_far_is_refused(tmp_path: Path, monkeypa
     assert refusal(write_parquet(tmp_path / "t.parquet.gz", "SELECT 1 AS a"), "a").startswith("it unpacks to more")
 
 
+def test_a_parquet_file_of_rows_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_parquet(tmp_path / "t.parquet", "SELECT 1 AS a FROM range(200000)")
+    assert len(read(path, "a")) == 200_000
+    monkeypatch.setattr(_parquet, "HARMLESS", 1 << 18)
+    assert refusal(path, "a") == "t.parquet would take more than 200 times its size in memory"
+    assert read(path, "a", limit=1) == [(1, "1")]
+
+
 @pytest.mark.parametrize("data", [b"PAR1", b"PAR1" * 9, b"a,b\n1,2\n"])
 def test_a_broken_parquet_file_is_refused(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "t.parquet").write_bytes(data)

@@ -16,12 +16,14 @@ import duckdb
 import numpy as np
 
 from trimtab.errors import DataError
-from trimtab.readers._file import open_bytes
+from trimtab.readers._file import HARMLESS, MOST_PACKED, open_bytes
 from trimtab.readers._packed import Stored
 from trimtab.readers._rows import CHUNK, Accept, Gather, Text, Want, require_columns
 
 _BLOCK = 1 << 20
 _LARGEST = 8 << 30
+NUMBER = 8
+"""Bytes of one value at least."""
 _STORED = {
     **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"), "BIGINT"),
     "DOUBLE": "DOUBLE",
@@ -48,17 +50,28 @@ def read(path: Path, want: Want, accept: Accept) -> int:
     with _open(path) as table:
         require_columns(path, want, table.names)
         stop = table.rows if want.limit is None else min(table.rows, want.skip + want.limit)
-        part = f"FROM read_parquet(?) LIMIT {max(stop - want.skip, 0)} OFFSET {want.skip}"
+        rows = max(stop - want.skip, 0)
+        _refuse_bomb(path, NUMBER * rows * len(want.keys))
+        part = f"FROM read_parquet(?) LIMIT {rows} OFFSET {want.skip}"
         stored = {name: _numbers(table, name, part) for name in want.keys if table.kinds[name] in _STORED}
         texts = [name for name in want.keys if name not in stored]
         gather = Gather("row", want, accept)
         done = 0
-        for count, written in _written(table, texts, part, max(stop - want.skip, 0)):
+        for count, written in _written(table, texts, part, rows):
             columns = {name: column.part(done, done + count) for name, column in stored.items()} | written
             first = want.skip + done + 1
             gather.add_all(range(first, first + count), [columns[name] for name in want.keys])
             done += count
         return table.rows
+
+
+def _refuse_bomb(path: Path, total: int) -> None:
+    if total > HARMLESS and total > MOST_PACKED * path.stat().st_size:
+        raise DataError(
+            f"{path.name} would take more than {MOST_PACKED} times its size in memory",
+            where=str(path),
+            fix="write it as CSV if you trust it",
+        )
 
 
 def _numbers(table: _Open, name: str, part: str) -> Stored:

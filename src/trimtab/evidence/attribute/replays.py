@@ -182,7 +182,7 @@ class Group:
             order = np.argsort(own, kind="stable")
             self.rows, own = rows[order], own[order]
         self.ready: Int = own
-        used, self.kind = _renumbered(kind[self.rows], len(sets))
+        used, self.kind = ([0], np.zeros(own.size, np.int64)) if len(sets) == 1 else _renumbered(kind[self.rows])
         self.sets: Sets = tuple(sets[k] for k in used)
         self.rank = None if rank is None else rank[self.rows]
         mine, begin = {worker for workers in self.sets for worker in workers}, int(self.ready[0])
@@ -204,10 +204,8 @@ class Group:
         return many(self.ready, work, len(self.sets[0]))
 
 
-def _renumbered(kind: Int, count: int) -> tuple[list[int], Int]:
-    """Which of ``count`` kinds there are, and each one's position among those."""
-    if count == 1:
-        return [0], kind
+def _renumbered(kind: Int) -> tuple[list[int], Int]:
+    """Which kinds there are, and each one's position among those."""
     used, position = np.unique(kind, return_inverse=True)
     return used.tolist(), position.astype(np.int64, copy=False)
 
