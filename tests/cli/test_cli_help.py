@@ -127,3 +127,11 @@ def test_an_interrupt_says_that_a_run_goes_on_and_only_a_run(
     monkeypatch.setattr("trimtab.loop.machine.all_backends", pressed)
     assert main(["backends"]) == errors.INTERRUPTED
     assert capfd.readouterr().err == "\ninterrupted\n"
+
+
+@pytest.mark.parametrize("verb", ["run", "workload", "verify"])
+def test_a_name_that_is_no_text_is_refused_at_once(verb: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main([verb, "caf\udce9.toml"]) == 2
+    told = capfd.readouterr().err
+    assert "this name is not UTF-8 text" in told
+    assert "where: caf?.toml" in told

@@ -269,6 +269,7 @@ def main(argv: list[str]) -> int:
 def _command(argv: list[str]) -> int:
     as_json = "--json" in argv
     try:
+        faults.require_text(argv)
         code = app(argv, exit_on_error=False, print_error=False, result_action="return_value")
         sys.stdout.flush()  # now, where a full disk can still be told
     except TrimtabError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Sequence
 
 from cyclopts import CycloptsError, MissingArgumentError, UnusedCliTokensError
 
@@ -25,6 +26,14 @@ _FIXES = {
     errno.ENOMEM: "free some memory, or take fewer requests: workload.limit in the study",
 }
 OUT_OF_MEMORY = MachineError("out of memory", fix=_FIXES[errno.ENOMEM])
+
+
+def require_text(argv: Sequence[str]) -> None:
+    """UsageError for a name whose bytes are no UTF-8: no JSON, page or table could hold it."""
+    for word in argv:
+        shown = word.encode(errors="replace").decode()
+        if shown != word:
+            raise UsageError("this name is not UTF-8 text", where=shown, fix="rename the file or the folder")
 
 
 def of_command(error: CycloptsError) -> UsageError:

@@ -36,8 +36,9 @@ SHAPES = 5_000
 BUSY = 0.5
 """How busy one worker is at the most: near saturation every figure needs many times as many requests."""
 WANTED, ENOUGH = 800, 250
-"""Requests of a replay of the tune slice: at which rate they are aimed at, and for how many the budget is raised."""
-LONGEST_MIN = 60
+"""Requests of a replay: how many are aimed at, and the fewest that tell something of a tail, with some to spare."""
+SHORTEST_MIN, LONGEST_MIN = 5, 60
+"""A budget for a first try, which must hold the fewest, and the longest that is drafted."""
 
 
 class Look(NamedTuple):
@@ -109,12 +110,14 @@ def paced(study: Study, arrivals: NDArray[np.int64], seen: Look) -> Pace:
     def schedule(minutes: int) -> Schedule:
         return plan_time(60.0 * minutes, study.budget.replays, taken[0], None, starting=taken[1])
 
-    ten = schedule(BUDGET_MIN)
-    speed = max(1.0, _speed(tune, ten.tune_s), _speed(held_out, ten.held_out_s))
+    speed = 1.0
+    for minutes, requests in ((BUDGET_MIN, WANTED), (SHORTEST_MIN, ENOUGH)):
+        lengths = schedule(minutes)
+        speed = max(speed, _speed(tune, lengths.tune_s, requests), _speed(held_out, lengths.held_out_s, requests))
     rate = min(recorded * speed, BUSY / seen.mean_ms * 1e3)
     speed, enough = rate / recorded, min(ENOUGH, len(tune))
-    lengths = range(BUDGET_MIN, LONGEST_MIN, 5)
-    minutes = next((n for n in lengths if _held(tune, schedule(n).tune_s, speed) >= enough), LONGEST_MIN)
+    tried = range(BUDGET_MIN, LONGEST_MIN, 5)
+    minutes = next((n for n in tried if _held(tune, schedule(n).tune_s, speed) >= enough), LONGEST_MIN)
     if 0.9 < speed < 1.1:
         return Pace(None, "", minutes)
     if speed > 1:
@@ -124,9 +127,9 @@ def paced(study: Study, arrivals: NDArray[np.int64], seen: Look) -> Pace:
     return Pace(float(f"{rate:.2g}"), why, minutes)
 
 
-def _speed(arrivals: NDArray[np.int64], seconds: float) -> float:
-    """How much faster than recorded a slice must be for its first ``seconds`` to hold enough requests, or all of it."""
-    return float(arrivals[min(WANTED, len(arrivals) - 1)]) / 1e9 / seconds
+def _speed(arrivals: NDArray[np.int64], seconds: float, requests: int) -> float:
+    """How much faster than recorded a slice must be for its first ``seconds`` to hold ``requests``, or all of it."""
+    return float(arrivals[min(requests, len(arrivals) - 1)]) / 1e9 / seconds
 
 
 def _held(arrivals: NDArray[np.int64], seconds: float, speed: float) -> int:
