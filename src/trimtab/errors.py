@@ -109,3 +109,8 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
     close = get_close_matches(word, list(known), n=3)
     return f"did you mean {' or '.join(f'`{name}`' for name in close)}?" if close else ""
+
+
+def said(error: BaseException) -> str:
+    """What an error that is none of ours says, after the name of its type: many say nothing without it."""
+    return f"{type(error).__name__}: {error}"

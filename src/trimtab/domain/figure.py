@@ -53,6 +53,11 @@ class Series(Noun, frozen=True, kw_only=True):
     artifact: str = ""
     note: str = ""
 
+    @property
+    def rows(self) -> list[dict[str, Cell]]:
+        """Its rows, by column."""
+        return [dict(zip(self.columns, cells, strict=True)) for cells in zip(*self.columns.values(), strict=True)]
+
 
 class Finding(Noun, frozen=True, kw_only=True):
     """One sentence that is true of the data, and the figures that carry it."""

@@ -6,9 +6,10 @@ missing time is :data:`NEVER`.
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
 import msgspec
+from msgspec import Meta
 
 Ns: TypeAlias = int
 """Integer nanoseconds."""
@@ -23,6 +24,11 @@ EntryId: TypeAlias = str
 
 NEVER = -1
 """A time that did not happen, in events and in columns."""
+
+Positive: TypeAlias = Annotated[float, Meta(gt=0, le=1e9)]
+"""A length, a rate or a share; above the limit (as ms: eleven days) it is a slip, and no longer a time in ns."""
+Share: TypeAlias = Annotated[float, Meta(ge=0, le=1)]
+Count: TypeAlias = Annotated[int, Meta(ge=1, lt=2**31)]
 
 BATCH = "batch"
 """The name that a study gives to the batch axis of an input or output."""

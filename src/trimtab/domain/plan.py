@@ -6,7 +6,7 @@ serving. Online adaptation may touch only what a signed proposal bounds.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 from trimtab.domain.noun import Dims, EntryId, Executed, Noun, Ns
 
@@ -14,8 +14,8 @@ EntryKind = Literal["static", "bucket", "dynamic"]
 Precision = Literal["default", "f32", "bf16", "f16", "int8"]
 Optimisation = Literal["default", "off", "basic", "extended", "all"]
 
-ENTRY_KINDS: tuple[EntryKind, ...] = ("static", "bucket", "dynamic")
-PRECISIONS: tuple[Precision, ...] = ("default", "f32", "bf16", "f16", "int8")
+ENTRY_KINDS: tuple[EntryKind, ...] = get_args(EntryKind)
+PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 
 
 class Entry(Noun, frozen=True, kw_only=True):

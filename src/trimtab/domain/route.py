@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 from trimtab.domain.noun import EntryId, Executed, Noun
 
 RouteKind = Literal["exact", "padded", "dynamic", "fallback", "rejected"]
-ROUTE_KINDS: tuple[RouteKind, ...] = ("exact", "padded", "dynamic", "fallback", "rejected")
+ROUTE_KINDS: tuple[RouteKind, ...] = get_args(RouteKind)
 """Order is the code in columns. *Cold* is not a kind: whether a worker sees a shape for the first time depends on
 the run, so it is a flag of the batch."""
 

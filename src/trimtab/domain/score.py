@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 from msgspec import field
 
@@ -11,7 +11,7 @@ from trimtab.domain.noun import Noun
 from trimtab.domain.verdict import Role
 
 LossCause = Literal["cold", "premium", "padding", "interference", "unprofiled"]
-LOSS_CAUSES: tuple[LossCause, ...] = ("cold", "premium", "padding", "interference", "unprofiled")
+LOSS_CAUSES: tuple[LossCause, ...] = get_args(LossCause)
 """Where mapping accuracy is lost, as shares of measured time. They add up to 1 - accuracy."""
 
 

@@ -11,20 +11,15 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from trimtab.domain.envelope import Assumptions
-from trimtab.domain.noun import Noun
-from trimtab.domain.plan import THEIRS, BatchPolicy, Optimisation, Plan, Precision
+from trimtab.domain.noun import Count, Noun, Positive, Share
+from trimtab.domain.plan import THEIRS, Plan, Precision
+from trimtab.domain.space import AdaptSpec, Space
 from trimtab.domain.verdict import ROLES, Role
 
-Positive = Annotated[float, Meta(gt=0, le=1e9)]
-"""A length, a rate or a share; above the limit (as ms: eleven days) it is a slip, and no longer a time in ns."""
-Share = Annotated[float, Meta(ge=0, le=1)]
-Count = Annotated[int, Meta(ge=1, lt=2**31)]
 Seed = Annotated[int, Meta(ge=0)]
-
 DType = Literal["f32", "f16", "i64", "i32", "u8", "bool"]
 TimeUnit = Literal["s", "ms", "us", "ns", "iso"]
 Metric = Literal["p50", "p95", "p99", "goodput"]
-EntryChange = Literal["add", "drop"]
 QualityMetric = Literal[
     "argmax-agreement", "max-error", "cosine", "neighbour-agreement", "agreement-function", "error-function"
 ]
@@ -197,38 +192,6 @@ class QualitySpec(Noun, frozen=True, kw_only=True):
     function: str = ""
 
 
-class Space(Noun, frozen=True, kw_only=True):
-    """Which candidates retune may enumerate besides ``candidates``: bucket counts, one entry added to the baseline's or
-    dropped from them, warm lists, batch policies, orders, admission bounds, placements, ``workers`` (pairs: workers,
-    threads of each), other backends, graph-optimisation levels (how far operators are fused), precisions. "No change",
-    and the baseline at the lowest of those levels and run eagerly, where its backend can, are always among them."""
-
-    buckets: tuple[int, ...] = ()
-    entries: tuple[EntryChange, ...] = ()
-    warm_shapes: tuple[int, ...] = ()
-    batches: tuple[BatchPolicy, ...] = ()
-    orders: tuple[str, ...] = ()
-    admit: tuple[Count, ...] = ()
-    placements: tuple[str, ...] = ()
-    workers: tuple[tuple[Count, Count], ...] = ()
-    backends: tuple[str, ...] = ()
-    optimisations: tuple[Optimisation, ...] = ()
-    precisions: tuple[Precision, ...] = ()
-    max_entries: Count = 12
-
-
-class AdaptSpec(Noun, frozen=True, kw_only=True):
-    """Refitting padded entries while serving. What it would win is simulated wherever ``space.buckets`` allows some;
-    with ``replay`` the baseline is also replayed on the tune slice as it is and refitted, in turn, ``budget.replays``
-    times each. At most as many padded entries settle as ``space.buckets`` allows; ``spare``: how many more a worker may
-    hold meanwhile (none given: a third of them); ``compile_s``: seconds of compiling in any hour.
-    """
-
-    replay: bool = False
-    spare: Count | None = None
-    compile_s: Positive = 360.0
-
-
 class Guard(Noun, frozen=True, kw_only=True):
     """A cell that must not get worse by more than ``margin`` (a share of the baseline). It is decided on traffic as
     recorded ("normal"), or under one of the study's conditions, named by its kind."""
@@ -278,7 +241,7 @@ class Budget(Noun, frozen=True, kw_only=True):
     """``time`` is the wall-clock aim of ``trimtab run`` ("5m", "90s", "2h"); ``replays`` the A/A replays an arm."""
 
     time: str = "10m"
-    replays: Annotated[int, Meta(ge=1)] = 3
+    replays: Count = 3
     profile_points: Annotated[int, Meta(ge=2, le=64)] = 24
     profile_repeats: Annotated[int, Meta(ge=3)] = 12
     replay_s: Positive | None = None

@@ -8,7 +8,8 @@ from typing import Any
 
 from trimtab.domain.plan import THEIRS
 from trimtab.domain.remote import FORM, parse_target
-from trimtab.domain.study import ModelSpec, QualitySpec, Space, Study
+from trimtab.domain.space import Space
+from trimtab.domain.study import ModelSpec, QualitySpec, Study
 from trimtab.store._network import network_faults
 from trimtab.store._strict import Fault, Path
 
