@@ -14,7 +14,7 @@ import sys
 import threading
 from pathlib import Path
 
-from trimtab.runtime.neighbour import tie_to
+from trimtab.child import tie_to
 
 
 def main(share: str, period_ms: str, folder: str, parent: str) -> None:

@@ -182,7 +182,10 @@ def victim(service_us: int, batch: int) -> tuple[subprocess.Popen[str], int]:
     """A driver in a process of its own that has sent its ``batch``-th batch, and the process id of its worker."""
     program = str(Path(__file__).parent / "runtime_victim.py")
     process = subprocess.Popen(
-        [sys.executable, program, str(service_us), str(batch)], stdout=subprocess.PIPE, text=True
+        [sys.executable, program, str(service_us), str(batch)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
     )
     assert process.stdout is not None
     return process, int(process.stdout.readline())

@@ -7,16 +7,15 @@ entry into the next. It is pinned with its worker and uses as many threads as th
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from trimtab import child
 from trimtab.backends._options import brief
 from trimtab.backends._shapes import Range
 from trimtab.domain.noun import Noun
@@ -50,16 +49,14 @@ def compiled(path: str, ranges: Mapping[str, tuple[Range, ...]], flags: Sequence
     """What IREE's compiler writes for the ONNX network at ``path``: by default a program, with ``--compile-to`` IR."""
     order = Order(path=path, ranges=dict(ranges), flags=tuple(flags))
     with tempfile.TemporaryDirectory(prefix="trimtab-") as folder:
-        environment = os.environ | {
-            "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry),
-            "IREE_COMPILER_THREAD_COUNT": str(threads),
-            "TMPDIR": folder,  # the linker's own files go even where it crashes
-        }
         done = subprocess.run(
-            [sys.executable, "-P", "-m", "trimtab.backends._iree_importer", str(os.getpid())],
+            child.command("trimtab.backends._iree_importer"),
             input=msgspec.json.encode(order),
             capture_output=True,
-            env=environment,
+            env=child.environment(
+                IREE_COMPILER_THREAD_COUNT=str(threads),
+                TMPDIR=folder,  # the linker's own files go even where it crashes
+            ),
             check=False,
         )
     if done.returncode != 0:

@@ -6,20 +6,18 @@ compiler: one process, whose end and whose words on standard error are the compi
 
 from __future__ import annotations
 
-import ctypes
 import os
-import signal
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import msgspec
 
+from trimtab import child
 from trimtab.backends import _onnx
 from trimtab.backends._iree_compiler import FUNCTION, Order
 from trimtab.backends._options import brief
 
-PR_SET_PDEATHSIG = 1
 OPSET = 17
 
 
@@ -59,8 +57,7 @@ def _raised(network: Any) -> Any:
 
 def main(argv: Sequence[str]) -> str:
     """Live no longer than the worker that asked, and become the compiler. Returns only with why it cannot."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != int(argv[0]):
+    if not child.tie_to(int(argv[0])):
         return "error: nobody waits for the program"
     order = msgspec.json.decode(sys.stdin.buffer.read(), type=Order)
     try:

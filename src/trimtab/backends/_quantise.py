@@ -22,10 +22,8 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-import os
 import shutil
 import subprocess
-import sys
 import tempfile
 import weakref
 from collections.abc import Mapping
@@ -36,7 +34,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from trimtab import __version__
+from trimtab import __version__, child
 from trimtab.backends import _kept
 from trimtab.backends._options import brief, failure, words_of
 from trimtab.domain.noun import EntryId, Noun
@@ -219,12 +217,11 @@ def _make(shelf: Path, key: str, model: ModelFile, recipe: Recipe) -> tuple[Path
 
 
 def _ask(order: Order) -> Answer:
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "trimtab.backends._quantiser", str(os.getpid())],
+        child.command("trimtab.backends._quantiser"),
         input=msgspec.json.encode(order),
         capture_output=True,
-        env=environment,
+        env=child.environment(),
         check=False,
     )
     try:

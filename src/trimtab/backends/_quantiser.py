@@ -6,11 +6,8 @@ folded into convolutions) and its tensors' types are inferred. All files are in 
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import logging
-import os
-import signal
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -21,13 +18,13 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from trimtab import child
 from trimtab.backends import _onnx
 from trimtab.backends._options import brief
 from trimtab.backends._quantise import Answer, Order, Recipe
 from trimtab.domain.bank import filled, keys_of, shape_of, sizes_of
 from trimtab.domain.ports import ModelFile
 
-PR_SET_PDEATHSIG = 1
 PER_CHANNEL_OPSET = 13
 """The first ONNX operator set whose DequantizeLinear has a scale for each channel."""
 
@@ -138,8 +135,7 @@ def _static(ready: Path, target: str, recipe: Recipe, examples: Examples) -> Non
 
 def main(argv: Sequence[str]) -> None:
     """Live no longer than the worker that asked, and answer whatever happens."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != int(argv[0]):
+    if not child.tie_to(int(argv[0])):
         return
     logging.disable(logging.CRITICAL)  # the tools advise their user on the root logger; here that is nobody
     answers, sys.stdout = sys.stdout.buffer, sys.stderr  # what the tools print is no answer

@@ -11,6 +11,7 @@ from trimtab.domain.figure import Findings
 from trimtab.domain.plan import Plan
 from trimtab.domain.verdict import Move
 from trimtab.evidence import memory as evidence
+from trimtab.evidence.figures import MIB
 from trimtab.loop.context import Context
 
 
@@ -23,7 +24,7 @@ def limit(ctx: Context) -> int | None:
 def charged(ctx: Context, move: Move) -> Move:
     """The move with the peak memory of its plan."""
     most = evidence.peak(move.plan, ctx.compiled(move.plan))
-    return msgspec.structs.replace(move, peak_mib=None if most is None else most / evidence.MIB)
+    return msgspec.structs.replace(move, peak_mib=None if most is None else most / MIB)
 
 
 def beside(ctx: Context, found: Findings, plans: Sequence[Plan]) -> Findings:

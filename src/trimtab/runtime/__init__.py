@@ -1,1 +1,2 @@
-"""SHELL: pinned workers, the wall-clock driver, profiling, probing and the pace kernel."""
+"""SHELL: worker processes and the wall-clock driver (``replay``), profiles, answers, the probe and the pace kernel;
+servers that are not ours (``remote``)."""

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from trimtab.errors import said
 from trimtab.runtime import wire
 
 Function = Callable[[dict[str, Any], dict[str, Any]], float]
@@ -39,7 +40,7 @@ class Grader:
                 self._known[order.function] = find(order.function, Path(order.folder))
             return wire.Graded(float(self._known[order.function](reference, given)))
         except Exception as error:
-            return wire.Graded(float("nan"), f"{order.function}: {type(error).__name__}: {error}")
+            return wire.Graded(float("nan"), f"{order.function}: {said(error)}")
 
 
 def find(function: str, folder: Path) -> Function:

@@ -8,13 +8,13 @@ before the first numeric library loads. The driver talks to it over the inherite
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import signal
 import sys
 from collections.abc import Sequence
 
-PR_SET_PDEATHSIG = 1
+from trimtab import child
+
 FIRST_VICTIM = "1000"
 """When memory runs out the kernel ends a worker, which is an event of the run, and not the driver, which is its end."""
 
@@ -22,7 +22,7 @@ FIRST_VICTIM = "1000"
 def command(fd: int, cores: Sequence[int]) -> list[str]:
     """The command line of a worker that is pinned to ``cores`` and talks over ``fd``."""
     listed = ",".join(map(str, cores))
-    return [sys.executable, "-P", "-m", "trimtab.runtime.launch", str(fd), listed, str(os.getpid())]
+    return child.command("trimtab.runtime.launch", str(fd), listed)
 
 
 def environment(threads: int) -> dict[str, str]:
@@ -30,12 +30,7 @@ def environment(threads: int) -> dict[str, str]:
 
     numpy itself stays at one thread: in a worker it only assembles batches and runs the pace kernel.
     """
-    return os.environ | {
-        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
-        "OMP_NUM_THREADS": str(threads),
-        "MKL_NUM_THREADS": str(threads),
-        "OPENBLAS_NUM_THREADS": "1",
-    }
+    return child.environment(OMP_NUM_THREADS=str(threads), MKL_NUM_THREADS=str(threads), OPENBLAS_NUM_THREADS="1")
 
 
 def main(argv: Sequence[str]) -> None:
@@ -43,12 +38,11 @@ def main(argv: Sequence[str]) -> None:
     fd, cores, parent = int(argv[0]), {int(core) for core in argv[1].split(",")}, int(argv[2])
     os.sched_setaffinity(0, cores)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the driver's to handle: it stops its workers
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if not child.tie_to(parent):
+        return
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:  # noqa: PTH123 - nothing heavy yet
         file.write(FIRST_VICTIM)
-    if os.getppid() != parent:
-        return  # the driver died before the tie was made
-    from trimtab.runtime.worker import serve
+    from trimtab.runtime.process import serve
 
     serve(fd)
 

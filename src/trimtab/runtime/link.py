@@ -8,7 +8,6 @@ stretch before its deadline, because a wake-up from an idle core comes some 50 t
 from __future__ import annotations
 
 import contextlib
-import os
 import pickle
 import select
 import signal
@@ -20,6 +19,7 @@ from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from typing import IO, NamedTuple, Protocol
 
+from trimtab import child
 from trimtab.domain.events import ErrorKind
 from trimtab.domain.noun import Ns
 from trimtab.errors import MachineError, UsageError
@@ -30,7 +30,6 @@ SPIN: Ns = 150_000
 """How long before a deadline sleeping gives way to spinning, ns."""
 NAP: Ns = 100_000_000
 """The longest sleep, so that Ctrl-C and a busy caller are never kept waiting."""
-LAST_BYTES = 4096
 STOP_S = 2.0
 """How long a worker may take to stop by itself before it is killed."""
 
@@ -174,7 +173,7 @@ class ProcessCrew:
         except subprocess.TimeoutExpired:
             link.process.kill()
             code = link.process.wait()
-        last = _last_words(link.words)
+        last = child.last_words(link.words)
         link.words.close()
         why = starved.cause(code, last, link.kills, starved.kills()) if error == "crash" else ""
         return Gone("out-of-memory", why + last) if why else Gone(error, _ending(error, code) + last)
@@ -198,9 +197,3 @@ def _ending(error: ErrorKind, code: int) -> str:
     if code < 0:
         return f"killed by {signal.Signals(-code).name}"
     return f"ended with exit code {code}"
-
-
-def _last_words(words: IO[bytes]) -> str:
-    words.seek(max(0, words.seek(0, os.SEEK_END) - LAST_BYTES))
-    lines = words.read().decode(errors="replace").strip().splitlines()
-    return f"; its last line: {lines[-1]}" if lines else ""

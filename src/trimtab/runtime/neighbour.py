@@ -7,7 +7,6 @@ the core is taken only while nobody else wants it. A neighbour dies with the pro
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import signal
 import subprocess
@@ -15,9 +14,9 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 
+from trimtab import child
 from trimtab.errors import MachineError
 
-PR_SET_PDEATHSIG = 1
 STREAM_BYTES = 128 * 2**20
 SETTLE_S = 0.3
 GIVE_UP_S = 5.0
@@ -42,8 +41,8 @@ def neighbours(kind: str, core: int, nice: str, count: int = 1, *, start: Start 
 def started(module: str, *arguments: str, start: Start = subprocess.Popen) -> subprocess.Popen[str]:
     """A helper process that runs ``module`` and has said "on"; it gets our process id as its last argument."""
     process = start(
-        [sys.executable, "-P", "-m", module, *arguments, str(os.getpid())],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        child.command(module, *arguments),
+        env=child.environment(),
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -67,16 +66,10 @@ def ended(process: subprocess.Popen[str]) -> None:
         process.stdout.close()
 
 
-def tie_to(parent: int) -> bool:
-    """Be killed when ``parent`` dies; False if it is dead already."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    return os.getppid() == parent
-
-
 def main(kind: str, core: str, nice: str, parent: str) -> None:
     """Settle on the core, say "on" once it hurts, and go on for ever."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is our parent's to handle: it ends its neighbours
-    if not tie_to(int(parent)):
+    if not child.tie_to(int(parent)):
         return
     os.sched_setaffinity(0, {int(core)})
     if nice == "idle":

@@ -12,6 +12,7 @@ import socket
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -78,8 +79,9 @@ def check(assumptions: Assumptions, envelope: Envelope) -> tuple[EnvelopeCheck, 
 
 
 def _judged(name: str, assumed: str, probed: str, agrees: bool | None) -> EnvelopeCheck:
-    status = {True: "agrees", False: "differs", None: "unknown"}[agrees]
-    return EnvelopeCheck(name=name, assumed=assumed, probed=probed, status=status)  # type: ignore[arg-type]
+    """A check; ``agrees`` None = the probe does not know."""
+    told: Literal["agrees", "differs"] = "agrees" if agrees else "differs"
+    return EnvelopeCheck(name=name, assumed=assumed, probed=probed, status="unknown" if agrees is None else told)
 
 
 def _check_cores(a: Assumptions, e: Envelope) -> EnvelopeCheck | None:

@@ -45,6 +45,11 @@ def refused(text: str) -> bool:
     return any(word in said for word in WORDS)
 
 
+def ran_out(error: BaseException) -> bool:
+    """Whether an exception says that memory could not be had."""
+    return isinstance(error, MemoryError) or refused(str(error))
+
+
 def cause(code: int, last_words: str, before: Kills, after: Kills) -> str:
     """Why a process that ended with ``code`` was out of memory; an empty string: nothing says that it was."""
     if code == -signal.SIGKILL and _rose(before.group, after.group):

@@ -1,4 +1,4 @@
-"""One worker process: it holds payloads and compiled entries, runs batches, and says what each one cost.
+"""One worker: it holds payloads and compiled entries, runs batches, and says what each one cost.
 
 What lies where in time. A request's own arrays (the client's work) are there before ``started``. ``started``..``ended``
 holds what serving costs: assembling the batch (padding, copying; reported as ``assembly_ns``) and running the
@@ -8,14 +8,11 @@ so the driver sees them as the time from ``ended`` to done (about 30 us, plus on
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import os
-import pickle
 import threading
 import time
 from collections.abc import Callable
-from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
 
 import msgspec
@@ -24,15 +21,16 @@ from trimtab.domain.events import BatchReport, ErrorKind
 from trimtab.domain.noun import NEVER, EntryId, Executed, Ns
 from trimtab.domain.ports import Arrays, Backend, BackendFactory, CompiledEntry, ModelFile, Payloads
 from trimtab.domain.profile import CompileFailure, FailureKind
-from trimtab.errors import TrimtabError
+from trimtab.errors import TrimtabError, said
 from trimtab.mapping.pad import assemble, filler, split
-from trimtab.runtime import starved, wire
-from trimtab.runtime.beside import Beside, unable
+from trimtab.runtime import wire
+from trimtab.runtime.beside import unable
 from trimtab.runtime.counters import Counters
 from trimtab.runtime.grading import Grader
 from trimtab.runtime.own_threads import OwnThreads
 from trimtab.runtime.pace import PaceKernel
 from trimtab.runtime.payloads import PayloadStore
+from trimtab.runtime.starved import ran_out
 from trimtab.runtime.verify import Infinities, OutputCheck
 
 
@@ -201,7 +199,7 @@ class Worker:
             arrays = [self._store.get(payload, dims) for payload, dims in members]
         except Exception as fault:
             now = self._clock()
-            return _Outcome(now, now, BatchReport(), {}, {}, _kind(fault), _said(fault))
+            return _Outcome(now, now, BatchReport(), {}, {}, _kind(fault), said(fault))
         inputs: Arrays = {}
         outputs: Arrays = {}
         error: ErrorKind = "none"
@@ -213,7 +211,7 @@ class Worker:
             assembled = self._clock()
             outputs = self._entries[entry].run(inputs)
         except Exception as fault:
-            error, message = _kind(fault), _said(fault)
+            error, message = _kind(fault), said(fault)
         ended = self._clock()
         report = self._with_events(entry, self._counters.end(before, assembled - started))
         return _Outcome(started, ended, report, inputs, outputs, error, message)
@@ -241,64 +239,10 @@ class Worker:
         return ("bad-output", fault) if fault else ("none", "")
 
 
-def serve(fd: int) -> None:
-    """Read the job, say hello, then answer orders until told to stop or until the driver is gone."""
-    pipe, counters = Connection(fd), Counters()
-    with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):  # the driver is gone
-        job = Job(*pickle.loads(pipe.recv_bytes()))  # noqa: S301 - from the driver that started this process
-        post = _Post(pipe)
-        worker = _start(job, counters, post)
-        if worker is not None:
-            _attend(worker, Beside(worker, counters, post), pipe, post)
-    gc.unfreeze()  # what lies in a cycle goes before the end, or a runtime calls it leaked
-
-
-class _Post:
-    """Sends replies, for whichever thread has one."""
-
-    def __init__(self, pipe: Connection) -> None:
-        self._pipe, self._lock = pipe, threading.Lock()
-
-    def __call__(self, reply: wire.Reply) -> None:
-        with self._lock:
-            self._pipe.send_bytes(wire.encode(reply))
-
-
-def _attend(worker: Worker, beside: Beside, pipe: Connection, post: _Post) -> None:
-    """Answer orders in turn; what is compiled beside them is answered when it is done."""
-    with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
-        while not isinstance(order := wire.decode_order(pipe.recv_bytes()), wire.Stop):
-            beside.settle()
-            if isinstance(order, wire.CompileBeside):
-                beside.start(order)
-            elif (reply := worker.handle(order)) is not None:
-                post(reply)
-    beside.leave()
-
-
-def _start(job: Job, counters: Counters, post: _Post) -> Worker | None:
-    try:
-        worker = Worker(job.backend(), job, counters)
-        hello: wire.Reply = worker.hello()
-    except Exception as error:
-        post(wire.Broken(_said(error)))
-        return None
-    post(hello)
-    return worker
-
-
 def _failure(entry: EntryId, error: Exception, when: str) -> CompileFailure:
-    kind: FailureKind = "out-of-memory" if _starved(error) else "compiler-error"
-    return CompileFailure(entry=entry, kind=kind, message=when + _said(error))
+    kind: FailureKind = "out-of-memory" if ran_out(error) else "compiler-error"
+    return CompileFailure(entry=entry, kind=kind, message=when + said(error))
 
 
 def _kind(error: Exception) -> ErrorKind:
-    return "out-of-memory" if _starved(error) else "backend-error"
-
-
-def _starved(error: Exception) -> bool:
-    return isinstance(error, MemoryError) or starved.refused(str(error))
-
-
-def _said(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"
+    return "out-of-memory" if ran_out(error) else "backend-error"

@@ -94,7 +94,7 @@ def fault(error: Exception) -> Fault:
     """``error`` as a message."""
     if isinstance(error, errors.TrimtabError):
         return Fault(type(error).__name__, error.what, error.where, error.fix)
-    return Fault("", f"{type(error).__name__}: {error}", "", "")
+    return Fault("", errors.said(error), "", "")
 
 
 def raised(said: Fault, machine: str) -> errors.TrimtabError:

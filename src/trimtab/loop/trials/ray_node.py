@@ -11,7 +11,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import threading
 from functools import cached_property
@@ -20,13 +19,12 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import IO
 
-from trimtab import __version__
+from trimtab import __version__, child
 from trimtab.errors import DataError
 from trimtab.loop.trials import crossing
 from trimtab.runtime.affinity import pinned
 
 WAIT_S = 0.25
-LAST_BYTES = 4096
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -71,8 +69,8 @@ class Node:
         words = tempfile.TemporaryFile()  # noqa: SIM115 - the reader closes it
         self._said = SimpleQueue()
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "trimtab.loop.trials.trial_process", str(theirs.fileno()), str(os.getpid())],
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+            child.command("trimtab.loop.trials.trial_process", str(theirs.fileno())),
+            env=child.environment(),
             pass_fds=(theirs.fileno(),),
             stdin=subprocess.DEVNULL,
             stdout=words,
@@ -123,8 +121,6 @@ def _read(pipe: Connection, process: subprocess.Popen[bytes], words: IO[bytes], 
             said.put(pipe.recv_bytes())
     code = process.wait()
     with words:
-        words.seek(max(0, words.seek(0, os.SEEK_END) - LAST_BYTES))
-        lines = words.read().decode(errors="replace").strip().splitlines()
-    last = f"; its last line: {lines[-1]}" if lines else ""
+        last = child.last_words(words)
     said.put(crossing.encode(crossing.Lost(f"its process ended with code {code}{last}")))
     pipe.close()

@@ -14,12 +14,12 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from trimtab import child
 from trimtab.loop.machine import backend_versions
 from trimtab.loop.trials import crossing
 from trimtab.loop.trials.trial import Live, perform
 from trimtab.readers.payload import payloads_of
 from trimtab.runtime import probe
-from trimtab.runtime.neighbour import tie_to
 
 
 class _Told:
@@ -37,7 +37,7 @@ class _Told:
 
 def main(fd: int, parent: int) -> None:
     """Do what is ordered and say how it ended."""
-    if not tie_to(parent):
+    if not child.tie_to(parent):
         return
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # processes of Ray are started with it blocked

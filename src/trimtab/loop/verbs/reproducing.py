@@ -53,6 +53,27 @@ def reproduce(
     ``inputs`` is the folder that model and payloads are named from: the study's. The new runs go to ``out``.
     PacketError if the packet is not as it was sealed, UsageError if code would have to be trusted and is not.
     """
+    record = _repeatable(packet)
+    plans = _plans(record)
+    imports = imports_of(record.study, plans)
+    _require_trust(imports, trust)
+    then = {plan.id: replays_of(packet, record, plan.id) for plan in plans}
+    stop, also = _conditions(packet, record, plans, then)
+    if stop:
+        told = "This machine, or what runs on it, is not comparable with the packet's: nothing was run."
+        return Reproduction(outcome="not comparable", sentence=told, forbids=stop, differs=also, imports=imports)
+    folder = out or Path("out") / f"{record.study.name}-again"
+    _require_open(folder, packet)
+    with locked(folder):
+        ctx = _prepared(packet, record, folder, inputs, budget, progress)
+        same_network(packet, ctx.model)
+        part = next(iter(then.values()))[0].run.slice
+        now = runs.in_turn(ctx, plans, ctx.slice(part), _times(ctx, then, budget), label=LABEL, stage="reproduce")
+        return _judged(record, folder, then, {name: tuple(traces) for name, traces in now.items()}, also, imports)
+
+
+def _repeatable(packet: Path) -> Record:
+    """The packet, sealed and intact, of a study that this machine can run."""
     record = sealed_record(packet)
     if load_study(packet / "study.toml") != record.study:
         raise PacketError(
@@ -64,20 +85,20 @@ def reproduce(
             where=record.study.workload.target,
             fix="drive it again, and hold the packets against each other: trimtab compare OLD NEW --gate",
         )
-    plans = _plans(record)
-    imports = imports_of(record.study, plans)
+    return record
+
+
+def _require_trust(imports: tuple[str, ...], trust: bool) -> None:
     if imports and not trust:
         raise UsageError(
             f"reproducing this packet would run code that its study names: {', '.join(imports)}",
             where="model.torch",
             fix="read that code; if you trust it, add --trust",
         )
-    then = {plan.id: replays_of(packet, record, plan.id) for plan in plans}
-    stop, also = _conditions(packet, record, plans, then)
-    if stop:
-        told = "This machine, or what runs on it, is not comparable with the packet's: nothing was run."
-        return Reproduction(outcome="not comparable", sentence=told, forbids=stop, differs=also, imports=imports)
-    folder = out or Path("out") / f"{record.study.name}-again"
+
+
+def _require_open(folder: Path, packet: Path) -> None:
+    """A folder of nobody else's, whose repetition is not finished."""
     refuse_foreign(folder, packet)
     if (folder / RESULT).exists():
         raise UsageError(
@@ -85,12 +106,6 @@ def reproduce(
             where=f"{folder / RESULT}",
             fix="give another folder with --out to repeat it anew",
         )
-    with locked(folder):
-        ctx = _prepared(packet, record, folder, inputs, budget, progress)
-        same_network(packet, ctx.model)
-        part = next(iter(then.values()))[0].run.slice
-        now = runs.in_turn(ctx, plans, ctx.slice(part), _times(ctx, then, budget), label=LABEL, stage="reproduce")
-        return _judged(record, folder, then, {name: tuple(traces) for name, traces in now.items()}, also, imports)
 
 
 def imports_of(study: Study, plans: tuple[Plan, ...]) -> tuple[str, ...]:
