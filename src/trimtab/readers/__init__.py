@@ -1,1 +1,1 @@
-"""SHELL: one file per foreign format."""
+"""SHELL: one file per foreign format, listed in ``formats``; what several of them share begins with an underscore."""

@@ -27,6 +27,7 @@ import msgspec
 from trimtab.errors import DataError
 from trimtab.readers._brackets import BETWEEN, scan
 from trimtab.readers._file import LONGEST_LINE, blocks, open_bytes
+from trimtab.readers._json import BROKEN
 
 T = TypeVar("T")
 
@@ -39,7 +40,6 @@ _KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
 _FIRST_KEY = re.compile(rb'\{\s*"[^"\\]{0,40}+"')
 _NO_NUMBER = re.compile(rb'("[^"\\]*(?:\\.[^"\\]*)*")|-?\b(?:NaN|nan|Infinity|inf)\b', re.DOTALL)
 _VISIBLE = bytes(max(sign, 32) for sign in range(256))
-_BROKEN = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 NO_OBJECT = "no JSON object"
 NO_EVENT = "no event of this format"
@@ -126,7 +126,7 @@ class Events(Generic[T]):
             return self._scan(data)
         try:
             events = self._list.decode(b"[" + data[: at + 1].lstrip(BETWEEN) + b"]")
-        except _BROKEN:
+        except BROKEN:
             return self._scan(data)
         self.seen += len(events)
         return events, data[at + 1 :]
@@ -170,7 +170,7 @@ class Events(Generic[T]):
         """All at once; else in smaller groups; else each alone."""
         try:
             return self._list.decode(b"[" + b",".join(texts) + b"]")
-        except _BROKEN:
+        except BROKEN:
             size = TOGETHER if len(texts) > TOGETHER else 1
         if len(texts) == 1:
             return self._mend(texts[0])
@@ -182,7 +182,7 @@ class Events(Generic[T]):
         plain = _NO_NUMBER.sub(lambda found: found[1] or b"null", plain)
         try:
             events = self._list.decode(b"[" + plain + b"]") if plain != text else []
-        except _BROKEN:
+        except BROKEN:
             events = []
         if not events:
             self.dropped[NO_EVENT] += 1
@@ -226,12 +226,12 @@ def value_of(raw: msgspec.Raw | None) -> Any:
         return None
     try:
         return msgspec.json.decode(raw)
-    except _BROKEN:
+    except BROKEN:
         return None
 
 
 def _object(data: bytes) -> dict[str, msgspec.Raw] | None:
     try:
         return msgspec.json.decode(data, type=dict[str, msgspec.Raw])
-    except _BROKEN:
+    except BROKEN:
         return None

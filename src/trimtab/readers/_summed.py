@@ -10,6 +10,8 @@ from trimtab.errors import DataError
 from trimtab.readers import _csv
 from trimtab.readers._rows import Chunk, Text, Want
 
+US, MS = 1e3, 1e6
+"""ns of a microsecond and of a millisecond, as scales of :func:`duration`."""
 MOST_ROWS = 20_000
 _LATEST_NS = 4e18
 

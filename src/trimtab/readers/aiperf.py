@@ -19,6 +19,7 @@ from trimtab.domain.noun import NEVER
 from trimtab.errors import DataError
 from trimtab.readers._file import byte_lines, open_bytes
 from trimtab.readers._format import Format
+from trimtab.readers._json import BROKEN, opening
 from trimtab.readers._requests import LATEST, MOST_REQUESTS, requests
 from trimtab.readers._spans import report
 
@@ -27,7 +28,6 @@ NO_RECORD = "no record of a request"
 NO_TIMES = "without its times"
 BACKWARDS = "it ended before it started"
 SENT = "a request starts when it is sent: how late the generator was, and whether it waited for answers, is not told"
-_BROKEN = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _DIMS = {"input_tokens": ("input_sequence_length", "error_isl"), "output_tokens": ("output_sequence_length",)}
 _BY_CODE: dict[int, ErrorKind] = {429: "rejected", 503: "rejected", 408: "unfinished", 499: "unfinished",
                                   504: "unfinished"}  # fmt: skip
@@ -98,7 +98,7 @@ def _records(path: Path) -> tuple[list[_Request], Counter[str], int]:
                 continue
             try:
                 record = decoder.decode(line)
-            except _BROKEN:
+            except BROKEN:
                 dropped[NO_RECORD] += 1
                 continue
             if record.metadata.benchmark_phase == "warmup":
@@ -132,7 +132,7 @@ def _size(record: _Record, names: tuple[str, ...]) -> int:
         metric = record.metrics.get(name)
         try:
             size = msgspec.json.decode(metric.value, type=int) if metric is not None else NEVER
-        except _BROKEN:
+        except BROKEN:
             continue
         if 0 < size < LATEST:
             return size
@@ -141,7 +141,7 @@ def _size(record: _Record, names: tuple[str, ...]) -> int:
 
 def holds(head: bytes) -> bool:
     """A line with the times of a request among its metadata."""
-    first = head.lstrip(b"\xef\xbb\xbf \t\r\n").split(b"\n", 1)[0]
+    first = opening(head).split(b"\n", 1)[0]
     return first.startswith(b"{") and b'"metadata"' in first and b'"request_start_ns"' in first
 
 

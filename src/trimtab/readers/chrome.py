@@ -15,6 +15,7 @@ from trimtab.domain.imported import ReadReport
 from trimtab.domain.spans import KIND, Spans
 from trimtab.readers._events import text_of, value_of
 from trimtab.readers._format import Format
+from trimtab.readers._json import opening
 from trimtab.readers._spans import SINCE_1970, report, table, texts
 from trimtab.readers._walk import Event, Id, Walk
 
@@ -63,7 +64,7 @@ def lane_text(pid: Id, tid: Id, name: str) -> str:
 
 def holds(head: bytes) -> bool:
     """An object with ``traceEvents``, or an array of objects that have a phase."""
-    start = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
+    start = opening(head)[:1]
     if start == b"{":
         return b'"traceEvents"' in head
     return start == b"[" and b'"ph"' in head

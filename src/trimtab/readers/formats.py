@@ -30,6 +30,7 @@ from trimtab.readers import (
 )
 from trimtab.readers._file import first_bytes, require_file
 from trimtab.readers._format import Format
+from trimtab.readers._json import opening
 from trimtab.readers._table import is_table
 
 FORMATS: tuple[Format, ...] = (
@@ -91,7 +92,7 @@ def find(path: Path) -> Format | None:
     if found is not None:
         return found
     known = f"{', '.join(one.name for one in FORMATS)}; or {_TABLE}"
-    start = head.lstrip(b"\xef\xbb\xbf \t\r\n")
+    start = opening(head)
     for begins, name, instead in _OTHERS:
         if begins.match(start[: 64 << 10]):
             raise DataError(f"{path.name} is {name}", where=str(path), fix=f"{instead}. Read are: {known}")

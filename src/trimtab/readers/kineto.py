@@ -26,6 +26,7 @@ from trimtab.domain.spans import KIND, Spans
 from trimtab.domain.trace import Table
 from trimtab.readers._events import text_of, value_of
 from trimtab.readers._format import Format
+from trimtab.readers._json import opening
 from trimtab.readers._runs import set_run_shapes
 from trimtab.readers._shapes import NOTHING, Written, kineto_inputs
 from trimtab.readers._spans import SINCE_1970, Ints, ids, report, table, texts
@@ -229,7 +230,7 @@ def _some(value: Any) -> bool:
 
 def holds(head: bytes) -> bool:
     """A Chrome trace with marks of the profiler; what stands before its events may be longer than ``head``."""
-    started = head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") and b'"schemaVersion"' in head
+    started = opening(head).startswith(b"{") and b'"schemaVersion"' in head
     return (started or holds_events(head)) and any(mark in head for mark in _MARKS)
 
 

@@ -16,10 +16,9 @@ from trimtab.domain.summary import Point, Summary
 from trimtab.readers._format import Format
 from trimtab.readers._rows import Text
 from trimtab.readers._spans import report
-from trimtab.readers._summed import count, duration, number, table_rows
+from trimtab.readers._summed import MS, count, duration, number, table_rows
 
 NAME = "Model Analyzer results"
-MS = 1e6
 NO_POINT = "no load or no latency"
 _LATENCY = re.compile(r"(p\d\d?(?:\.\d+)?|Avg) Latency \(ms\)")
 _THROUGHPUT = "Throughput (infer/sec)"

@@ -20,11 +20,11 @@ from trimtab.domain.summary import Point, Summary
 from trimtab.errors import DataError
 from trimtab.readers._file import whole
 from trimtab.readers._format import Format
+from trimtab.readers._json import document, opening
 from trimtab.readers._spans import report
-from trimtab.readers._summed import count, duration, number
+from trimtab.readers._summed import MS, count, duration, number
 
 NAME = "OpenVINO benchmark_app report"
-MS = 1e6
 LARGEST = 4 << 20
 MOST_GROUPS = 1000
 OVERWRITTEN = (
@@ -51,7 +51,7 @@ class _Report(msgspec.Struct, gc=False):
 def read(path: Path, strict: bool) -> tuple[Summary, ReadReport]:
     """What ``path`` tells of its run. DataError for what is no such report, or has no latency."""
     text = whole(path, LARGEST)
-    merged = text.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
+    merged = opening(text).startswith(b"{")
     pairs = _json_pairs(path, text) if merged else _csv_pairs(text)
     told, groups = _by_group(pairs)
     overwritten = merged and bool(groups)
@@ -124,17 +124,14 @@ def _csv_pairs(text: bytes) -> Pairs:
 
 
 def _json_pairs(path: Path, text: bytes) -> Pairs:
-    try:
-        found = msgspec.json.decode(text, type=_Report)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise DataError(f"{path.name} is no whole {NAME}: {error}", where=str(path), fix="copy it again") from error
+    found = document(path, text, _Report, NAME, "copy it again")
     setup = [(name, str(value)) for name, value in found.configuration_setup.items()]
     return [*setup, *found.execution_results.items()]
 
 
 def holds(head: bytes) -> bool:
     """Its sections."""
-    start = head.lstrip(b"\xef\xbb\xbf \t\r\n")[: 64 << 10]
+    start = opening(head)[: 64 << 10]
     if start.startswith(b"{"):
         return b'"execution_results"' in start and b'"configuration_setup"' in start
     return start.startswith(b"Command line parameters") and b"Execution results" in start

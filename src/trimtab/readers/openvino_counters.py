@@ -23,11 +23,11 @@ from trimtab.errors import DataError
 from trimtab.readers._events import text_of
 from trimtab.readers._file import whole
 from trimtab.readers._format import Format
+from trimtab.readers._json import document, opening
 from trimtab.readers._spans import report
-from trimtab.readers._summed import duration
+from trimtab.readers._summed import MS, duration
 
 NAME = "OpenVINO benchmark_app counters"
-MS = 1e6
 LARGEST = 64 << 20
 NO_LAYER = "no layer with a time"
 INSTEAD = "requests with their shapes and arrival times: time by layer says nothing of a tail"
@@ -60,7 +60,7 @@ Row = tuple[str, str, str, Ns]
 def read(path: Path, strict: bool) -> tuple[Summary, ReadReport]:
     """The layers of ``path``, and how they were read. DataError for what is no such report."""
     text = whole(path, LARGEST)
-    packed = text.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
+    packed = opening(text).startswith(b"{")
     rows = _json_rows(path, text) if packed else _csv_rows(text)
     known = [row for row in rows if row[0] and row[3] != NEVER]
     told = report(
@@ -105,10 +105,7 @@ def _csv_rows(text: bytes) -> list[Row]:
 
 
 def _json_rows(path: Path, text: bytes) -> list[Row]:
-    try:
-        found = msgspec.json.decode(text, type=_Counters)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise DataError(f"{path.name} is no whole {NAME}: {error}", where=str(path), fix="copy it again") from error
+    found = document(path, text, _Counters, NAME, "copy it again")
     average = found.avg_performance
     if found.report_type == "average" and average is not None and len(average.nodes) <= 1:
         raise DataError(
@@ -122,7 +119,7 @@ def _json_rows(path: Path, text: bytes) -> list[Row]:
 
 def holds(head: bytes) -> bool:
     """Its headers, or the keys of its JSON."""
-    start = head.lstrip(b"\xef\xbb\xbf \t\r\n")[: 64 << 10]
+    start = opening(head)[: 64 << 10]
     if start.startswith(b"{"):
         return b'"report_type"' in start and (b'"detailed_performance"' in start or b'"avg_performance"' in start)
     return start.startswith(_HEADER)

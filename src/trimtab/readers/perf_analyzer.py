@@ -17,10 +17,9 @@ from trimtab.domain.summary import Point, Summary
 from trimtab.readers._format import Format
 from trimtab.readers._rows import Text
 from trimtab.readers._spans import report
-from trimtab.readers._summed import duration, number, table_rows
+from trimtab.readers._summed import US, duration, number, table_rows
 
 NAME = "perf_analyzer report"
-US = 1000.0
 NO_POINT = "no level of load"
 _LEVELS = {"Concurrency": "concurrency", "Request Rate": "request rate"}
 _STAGES = ("Client Send", "Network+Server Send/Recv", "Server Queue", "Server Compute Input", "Server Compute Infer",

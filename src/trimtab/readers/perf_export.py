@@ -19,6 +19,7 @@ from trimtab.domain.noun import NEVER
 from trimtab.errors import DataError
 from trimtab.readers._file import whole
 from trimtab.readers._format import Format
+from trimtab.readers._json import document, opening
 from trimtab.readers._requests import LATEST, requests
 from trimtab.readers._spans import report
 
@@ -27,7 +28,6 @@ LARGEST = 512 << 20
 NO_TIMES = "without a time"
 BACKWARDS = "it ended before it started"
 SENT = "a request starts when it is sent: how late the generator was is not told"
-_BROKEN = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class _Load(msgspec.Struct, frozen=True, gc=False):
@@ -68,10 +68,7 @@ def read(path: Path, strict: bool) -> tuple[Imported, ReadReport]:
 
 
 def _experiment(path: Path) -> _Experiment:
-    try:
-        found = msgspec.json.decode(whole(path, LARGEST), type=_Export)
-    except _BROKEN as error:
-        raise DataError(f"{path.name} is no whole {NAME}: {error}", where=str(path), fix="export it again") from error
+    found = document(path, whole(path, LARGEST), _Export, NAME, "export it again")
     if len(found.experiments) != 1:
         raise DataError(
             f"{path.name} holds {len(found.experiments)} levels of load: together they are traffic that never was",
@@ -86,7 +83,7 @@ def _time(ns: int | None) -> int:
 
 def holds(head: bytes) -> bool:
     """An object with experiments and the times of responses."""
-    start = head.lstrip(b"\xef\xbb\xbf \t\r\n")
+    start = opening(head)
     return start.startswith(b"{") and b'"experiments"' in start and b'"response_timestamps"' in start
 
 

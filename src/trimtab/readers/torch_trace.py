@@ -23,6 +23,7 @@ from trimtab.domain.spans import Compilation, Spans
 from trimtab.errors import DataError
 from trimtab.readers._file import byte_lines, open_bytes
 from trimtab.readers._format import Format
+from trimtab.readers._json import BROKEN
 from trimtab.readers._spans import report, table
 
 NAME = "torch.compile trace"
@@ -36,7 +37,6 @@ UNFINISHED = "compiles that did not end in this file"
 _LINE = re.compile(
     rb"(?:\[rank(?P<rank>\d{1,6})\]:)?[VIWEC]\d{4} \d\d:\d\d:\d\d\.\d{3,9} \d+ [^\]]*\] (?P<json>\{.*)", re.S
 )
-_BROKEN = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _CACHE = re.compile(r"(?:fx_graph|aotautograd)_cache_(hit|miss|bypass)")
 _LIMIT = re.compile(r"exceeding the (\w+limit)\b.*?currently set to (\d+)", re.S)
 _RANKING = ("", "hit", "bypass", "miss")
@@ -140,7 +140,7 @@ def read(path: Path, strict: bool) -> tuple[Spans, ReadReport]:
                 continue
             try:
                 told = decoder.decode(found["json"])
-            except _BROKEN:
+            except BROKEN:
                 dropped[NO_JSON] += 1
                 continue
             rank = told.rank if told.rank is not None else int(found["rank"] or NEVER)
@@ -156,7 +156,7 @@ def _reasons(draft: _Draft | None, payload: bytearray, dropped: Counter[str]) ->
     text = bytes(payload).strip()
     try:
         reasons = msgspec.json.decode(text, type=list[str]) if text[:1] == b"[" else [text.decode(errors="replace")]
-    except _BROKEN:
+    except BROKEN:
         dropped["reasons that are no list"] += 1
         return
     draft.reasons = tuple(reason[:LONGEST_REASON] for reason in reasons[:MOST_REASONS])

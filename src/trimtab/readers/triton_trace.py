@@ -30,6 +30,7 @@ from trimtab.domain.noun import NEVER
 from trimtab.errors import DataError
 from trimtab.readers._events import Events
 from trimtab.readers._format import Format
+from trimtab.readers._json import opening
 from trimtab.readers._requests import LATEST, MOST_REQUESTS, requests
 from trimtab.readers._spans import Codes, Ints, report, texts
 
@@ -194,7 +195,7 @@ def _cut(events: Events[_Told]) -> tuple[str, ...]:
 
 def holds(head: bytes) -> bool:
     """An array of objects with ``timestamps`` at the points of a request."""
-    start = head.lstrip(b"\xef\xbb\xbf \t\r\n")
+    start = opening(head)
     return start.startswith(b"[") and b'"timestamps"' in start and b"_START" in start and b'"ns"' in start
 
 

@@ -23,12 +23,12 @@ from trimtab.domain.summary import Layer, Summary
 from trimtab.errors import DataError
 from trimtab.readers._file import whole
 from trimtab.readers._format import Format
+from trimtab.readers._json import BROKEN, document, opening
 from trimtab.readers._spans import report
-from trimtab.readers._summed import count, duration, number
+from trimtab.readers._summed import MS, count, duration, number
 
 PROFILE = "trtexec profile"
 INFO = "trtexec layer information"
-MS = 1e6
 LARGEST = 64 << 20
 LONGEST = 400
 NO_LAYER = "no layer with a time"
@@ -38,7 +38,6 @@ TIMES = "time by layer of the same engine, in the same command (trtexec --export
 TYPES = "what the layers are, in the same command (trtexec --exportLayerInfo --profilingVerbosity=detailed)"
 _MOVES = re.compile(r"^Reformatting CopyNode|^Reformat", re.IGNORECASE)
 _WORD = re.compile(r"[A-Za-z]+[0-9]+(?:E[0-9]M[0-9])?|Float|Half|Double", re.IGNORECASE)
-_BROKEN = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class _Timed(msgspec.Struct, gc=False):
@@ -66,12 +65,7 @@ class _Info(msgspec.Struct, gc=False):
 
 def read_profile(path: Path, strict: bool) -> tuple[Summary, ReadReport]:
     """The layers of a profile with their mean times. DataError for what is no whole profile."""
-    try:
-        rows = msgspec.json.decode(whole(path, LARGEST), type=list[_Timed])
-    except _BROKEN as error:
-        raise DataError(
-            f"{path.name} is no whole {PROFILE}: {error}", where=str(path), fix="export it again"
-        ) from error
+    rows = document(path, whole(path, LARGEST), list[_Timed], PROFILE, "export it again")
     runs = next((count(row.count) for row in rows if row.count is not None and not row.name), None)
     named = [row for row in rows if row.count is None or row.name]
     timed = [(row, duration(_number(row.mean), MS)) for row in named]
@@ -93,10 +87,7 @@ def read_profile(path: Path, strict: bool) -> tuple[Summary, ReadReport]:
 
 def read_info(path: Path, strict: bool) -> tuple[Summary, ReadReport]:
     """The layers of an engine with their types. DataError for names only, and for what is no whole file."""
-    try:
-        rows = msgspec.json.decode(whole(path, LARGEST), type=_Info).layers
-    except _BROKEN as error:
-        raise DataError(f"{path.name} is no whole {INFO}: {error}", where=str(path), fix="export it again") from error
+    rows = document(path, whole(path, LARGEST), _Info, INFO, "export it again").layers
     if rows and all(isinstance(row, str) for row in rows):
         raise DataError(
             f"{path.name} holds the names of layers only", where=str(path),
@@ -132,19 +123,19 @@ def _type(tensors: list[_Tensor]) -> str:
 def _number(raw: msgspec.Raw) -> float | None:
     try:
         return number(msgspec.json.decode(raw, type=float))
-    except _BROKEN:
+    except BROKEN:
         return None
 
 
 def holds_profile(head: bytes) -> bool:
     """An array of layers with their mean times."""
-    start = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:8192]
+    start = opening(head)[:8192]
     return start.startswith(b"[") and b'"averageMs"' in start and b'"timeMs"' in start
 
 
 def holds_info(head: bytes) -> bool:
     """An object whose first key is that of the layers."""
-    return re.match(rb'\{\s*"Layers"\s*:\s*\[', head.lstrip(b"\xef\xbb\xbf \t\r\n")) is not None
+    return re.match(rb'\{\s*"Layers"\s*:\s*\[', opening(head)) is not None
 
 
 FORMAT_PROFILE = Format(PROFILE, holds_profile, read_profile)

@@ -23,6 +23,7 @@ from trimtab.domain.noun import NEVER
 from trimtab.domain.spans import KIND, Spans
 from trimtab.readers._events import Events
 from trimtab.readers._format import Format
+from trimtab.readers._json import opening
 from trimtab.readers._spans import Ints, report, table, us_to_ns
 from trimtab.readers._walk import NONE
 
@@ -110,7 +111,7 @@ def _columns(starts: Ints, ends: Ints) -> dict[str, NDArray[Any]]:
 
 def holds(head: bytes) -> bool:
     """An array whose objects begin with the enqueue."""
-    start = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:4096]
+    start = opening(head)[:4096]
     return start.startswith(b"[") and b'"startEnqMs"' in start and b'"startComputeMs"' in start
 
 
