@@ -36,12 +36,8 @@ SPEC = ModelSpec(
 )
 
 
-def run(rate: float, count: int, workers: int, service_us: float) -> Trace:
-    cores = sorted(os.sched_getaffinity(0))
-    driver, own = cores[0], cores[1:] or cores
-    pins = tuple((own + cores[:1])[w % len(cores)] for w in range(workers))
-    scheduled = np.round(np.arange(count) / rate * 1e9).astype(np.int64)
-    plan = Plan(
+def plan_of(workers: int, service_us: float) -> Plan:
+    return Plan(
         id="null",
         compile=CompileSpec(
             backend="null",
@@ -50,34 +46,32 @@ def run(rate: float, count: int, workers: int, service_us: float) -> Trace:
         ),
         serve=ServePolicy(workers=workers, warm=((1, 16),)),
     )
-    workload = Workload(
-        id="even",
-        dim_names=("width",),
-        scheduled=scheduled,
-        dims=np.full((count, 1), 16, dtype=np.int64),
-        stream=np.zeros(count, dtype=np.int32),
-        streams=("all",),
-        payload=(np.arange(count) % 64).astype(np.int32),
-        payload_kind="random",
-        deadline=np.full(count, -1, dtype=np.int64),
-        provenance=Provenance(files=(), time_scale=1.0),
-    )
+
+
+def even(rate: float, count: int) -> Workload:
+    """``count`` requests of one shape and 64 payloads, ``rate`` a second."""
+    return Workload(
+        id="even", dim_names=("width",), scheduled=np.round(np.arange(count) / rate * 1e9).astype(np.int64),
+        dims=np.full((count, 1), 16, dtype=np.int64), stream=np.zeros(count, dtype=np.int32), streams=("all",),
+        payload=(np.arange(count) % 64).astype(np.int32), payload_kind="random",
+        deadline=np.full(count, -1, dtype=np.int64), provenance=Provenance(files=(), time_scale=1.0),
+    )  # fmt: skip
+
+
+def run(rate: float, count: int, workers: int, service_us: float) -> Trace:
+    """A replay on the null backend. Worker 0 has a core beside the driver's; where there are more workers than such
+    cores, one shares it."""
+    cores = sorted(os.sched_getaffinity(0))
+    driver, own = cores[0], cores[1:] or cores
+    pins = tuple((own + cores[:1])[w % len(cores)] for w in range(workers))
+    plan = plan_of(workers, service_us)
     info = RunInfo(
-        id="bench",
-        plan="null",
-        slice="all",
-        source="measured",
-        workload_sha256="",
-        envelope_sha256="",
-        start_state="warm",
-        seed=0,
-        workers=workers,
-        cores=pins,
-        driver_core=driver,
-    )
+        id="bench", plan=plan.id, slice="all", source="measured", workload_sha256="", envelope_sha256="",
+        start_state="warm", seed=0, workers=workers, cores=pins, driver_core=driver,
+    )  # fmt: skip
     trace = replay(
         ReplayRequest(
-            workload=workload,
+            workload=even(rate, count),
             plan=plan,
             model=ModelFile(path="null", sha256="", spec=SPEC, dim_names=("width",)),
             backend=factory("null"),

@@ -16,7 +16,7 @@ from trimtab.domain.study import Sla
 from trimtab.domain.trace import Trace
 from trimtab.evidence.attribute.offcore import off_core
 from trimtab.evidence.figures import MS, NS_MS, series
-from trimtab.evidence.stats.quantiles import Floats, quantile, rank
+from trimtab.evidence.stats.quantiles import Floats, quantile, tail_curve
 
 WINDOW = 200
 MAX_WINDOWS = 48
@@ -77,16 +77,8 @@ def _run(trace: Trace, seconds: Floats, sla: Sla) -> Iterator[Row]:
 
 
 def _curve(trace: Trace, seconds: Floats) -> Iterator[Row]:
-    """Tail-weighted: evenly spaced in -log10(1 - p), so that each decade of the tail gets the same room; it ends with
-    the worst request."""
-    if not seconds.size:
-        return
-    ordered = np.sort(seconds)
-    n = ordered.size
-    tails = np.linspace(0, math.log10(max(n, 2)), CURVE_POINTS).tolist()
-    ranks = [rank(n, 1 - 10.0**-tail) for tail in tails[:-1]] + [n]
-    for tail, k in zip(tails, ranks, strict=True):
-        yield {"run": trace.run.id, "plan": trace.run.plan, "tail": tail, "latency": float(ordered[k - 1]) * MS}
+    for tail, value in tail_curve(seconds, CURVE_POINTS):
+        yield {"run": trace.run.id, "plan": trace.run.plan, "tail": tail, "latency": value * MS}
 
 
 def _windows(trace: Trace, seconds: Floats, sla: Sla) -> Iterator[Row]:

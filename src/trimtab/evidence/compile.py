@@ -18,20 +18,20 @@ is the workspace.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
-from trimtab.domain.figure import Finding, Findings
+from trimtab.domain.figure import Finding, Findings, Series
 from trimtab.domain.noun import Executed
 from trimtab.domain.plan import Precision
 from trimtab.domain.profile import CompileFailure, CompileProfile, ShapeTiming
 from trimtab.domain.study import QualitySpec
 from trimtab.evidence import fusion, precision
 from trimtab.evidence._latency_tables import table
-from trimtab.evidence.figures import NS_MS, Desk, percent, series
+from trimtab.evidence.figures import MIB, NS_MS, Desk, counted, percent, series
 from trimtab.evidence.stats.quantiles import beta_interval, quantile
 
-MIB = 2**20
 MINOR_SHARE = 0.05
 
 Row = dict[str, Any]
@@ -59,28 +59,30 @@ def findings(profiles: Sequence[CompileProfile], failures: Sequence[CompileFailu
         *_failed(failures),
         *_precisions(profiles, quality.precision),
         *_first_runs(profiles),
+        *fusion.told(profiles),
     ]
-    said += fusion.told(profiles)
-    levels = fusion.levels(profiles)
     return Findings(
         stage="compile",
         headline=said[0].text,
         findings=tuple(said),
         figures=tuple(desk.figures),
-        series=(
-            series("compile.entries", table([_entry(p) for p in profiles]), _ENTRY_UNITS, "profiles"),
-            series("compile.shapes", table([r for p in profiles for r in _shapes(p)]), _SHAPE_UNITS, "profiles"),
-            series(
-                "compile.kernels", table([r for p in profiles for r in _kernels(p)]), {"share": "share"}, "profiles"
-            ),
-            series(
-                "compile.precision", table([r for p in profiles for r in _shares(p)]), {"share": "share"}, "profiles"
-            ),
-            *((levels,) if levels is not None else ()),
-            *_failure_series(failures),
-        ),
+        series=(*_tables(profiles), *_failure_series(failures)),
         status="partial" if failures else "done",
     )
+
+
+def _tables(profiles: Sequence[CompileProfile]) -> Iterator[Series]:
+    made: tuple[tuple[str, Iterable[Row], Mapping[str, str]], ...] = (
+        ("entries", map(_entry, profiles), _ENTRY_UNITS),
+        ("shapes", chain.from_iterable(map(_shapes, profiles)), _SHAPE_UNITS),
+        ("kernels", chain.from_iterable(map(_kernels, profiles)), {"share": "share"}),
+        ("precision", chain.from_iterable(map(_shares, profiles)), {"share": "share"}),
+    )
+    for name, rows, units in made:
+        yield series(f"compile.{name}", table(list(rows)), units, "profiles")
+    levels = fusion.levels(profiles)
+    if levels is not None:
+        yield levels
 
 
 def first_excess(timing: ShapeTiming) -> float:
@@ -122,10 +124,7 @@ def _by(profile: CompileProfile) -> str:
 def _total(profiles: Sequence[CompileProfile], failures: Sequence[CompileFailure], total: int) -> Finding:
     plans = len({p.plan for p in profiles})
     memory = sum(p.memory_bytes for p in profiles) / MIB
-    text = (
-        f"{len(profiles)} entries of {plans} plan{'s' if plans > 1 else ''} compiled in {total / 1e9:.3g} s and "
-        f"{memory:.4g} MiB"
-    )
+    text = f"{len(profiles)} entries of {counted(plans, 'plan')} compiled in {total / 1e9:.3g} s and {memory:.4g} MiB"
     lost = f"; {len(failures)} failed" if failures else ""
     return Finding(text=f"{text}{lost}.", figures=("compile.total_time",), owner="compiler")
 
@@ -278,6 +277,6 @@ def _shares(profile: CompileProfile) -> Iterator[Row]:
         yield {"plan": profile.plan, "entry": profile.entry, "precision": which, "share": part}
 
 
-def _failure_series(failures: Sequence[CompileFailure]) -> tuple[Any, ...]:
+def _failure_series(failures: Sequence[CompileFailure]) -> tuple[Series, ...]:
     rows = [{"plan": f.plan, "entry": f.entry, "kind": f.kind, "message": f.message} for f in failures]
     return (series("compile.failures", table(rows), {}, "profiles"),) if rows else ()

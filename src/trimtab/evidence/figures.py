@@ -14,6 +14,8 @@ from trimtab.evidence.stats.bootstrap import Comparison
 
 MS = 1e3  # seconds -> ms
 NS_MS = 1e-6  # ns -> ms
+NS_S = 1e-9  # ns -> seconds
+MIB = 2**20
 
 
 class Desk:
@@ -99,3 +101,8 @@ def series(
 def percent(value: float | None) -> str:
     """``12.3 %``, or ``unknown``."""
     return "unknown" if value is None else f"{value * 100:.1f} %"
+
+
+def counted(number: int, noun: str) -> str:
+    """``1 worker``, ``3 workers``."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"

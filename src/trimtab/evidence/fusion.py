@@ -30,10 +30,9 @@ from trimtab.domain.noun import NEVER, Executed
 from trimtab.domain.plan import kind_of_option
 from trimtab.domain.profile import CompileOptions, CompileProfile
 from trimtab.evidence._latency_tables import table
-from trimtab.evidence.figures import NS_MS, percent, series
+from trimtab.evidence.figures import MIB, NS_MS, percent, series
 from trimtab.evidence.stats.quantiles import beta_interval, quantile
 
-MIB = 2**20
 UNITS = {
     **dict.fromkeys(("warm", "warm_lo", "warm_hi", "long", "long_lo", "long_hi", "compile"), "ms"),
     **dict.fromkeys(("peak", "scratch", "workspace", "memory"), "MiB"),

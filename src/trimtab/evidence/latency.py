@@ -115,10 +115,9 @@ def _run_figures(desk: Desk, trace: Trace, sla: Sla) -> None:
     seconds = latencies(trace, sla)
     n = seconds.size
     artifact = f"traces/{run}/requests.parquet"
-    batches = f"traces/{run}/batches.parquet"
 
-    def add(name: str, value: float | None, unit: str, **more: object) -> None:
-        desk.add(f"{run}.{name}", value, unit, n, artifact=artifact, **more)  # type: ignore[arg-type]
+    def add(name: str, value: float | None, unit: str, note: str = "", effective: float | None = None) -> None:
+        desk.add(f"{run}.{name}", value, unit, n, artifact=artifact, note=note, effective=effective)
 
     for name, q in PERCENTILES.items():
         worth = effective_samples(seconds, q)
@@ -138,6 +137,12 @@ def _run_figures(desk: Desk, trace: Trace, sla: Sla) -> None:
     for label, q in (("p50", 0.5), ("p99", 0.99), ("max", 1.0)):
         add(f"slip_{label}", quantile(slip, q) * NS_MS, "ms", note="enqueued - scheduled")
     add("driver_cpu_share", trace.run.driver_cpu_share, "share", note="of the driver's core")
+    _worker_figures(desk, trace)
+
+
+def _worker_figures(desk: Desk, trace: Trace) -> None:
+    """How busy the workers were, and how long their batches waited for a core."""
+    run, artifact = trace.run.id, f"traces/{trace.run.id}/batches.parquet"
     wall = trace.batches["ended"] - trace.batches["started"]
     ran = (trace.batches["started"] >= 0) & (trace.batches["ended"] >= 0)
     queued = ran & (trace.batches["runqueue"] >= 0)
@@ -145,10 +150,10 @@ def _run_figures(desk: Desk, trace: Trace, sla: Sla) -> None:
     waited = off_core(trace.batches, np.maximum(wall, 0))
     share = float(waited[queued].sum()) / whole if whole else math.nan
     note = "of the batches' wall time, waiting for a core" if whole else "run-queue delay was not readable"
-    desk.add(f"{run}.runqueue_share", share, "share", int(queued.sum()), note=note, artifact=batches)
+    desk.add(f"{run}.runqueue_share", share, "share", int(queued.sum()), note=note, artifact=artifact)
     span = _span(trace)
     busy = float(wall[ran].sum()) / (span * max(trace.run.workers, 1)) if span and ran.any() else math.nan
-    desk.add(f"{run}.utilisation", busy, "share", int(ran.sum()), note="workers' busy share", artifact=batches)
+    desk.add(f"{run}.utilisation", busy, "share", int(ran.sum()), note="workers' busy share", artifact=artifact)
 
 
 def _failure_note(trace: Trace) -> str:

@@ -23,10 +23,9 @@ from trimtab.domain.noun import NEVER
 from trimtab.domain.plan import Plan
 from trimtab.domain.profile import CompileProfile, MemoryPoint
 from trimtab.evidence._latency_tables import table
-from trimtab.evidence.figures import percent, series
+from trimtab.evidence.figures import MIB, percent, series
 from trimtab.evidence.fusion import workspace
 
-MIB = 2**20
 HUNDRED = 100
 GROWN = 0.10
 """Growth that is worth a sentence: as a share of what was held at first."""

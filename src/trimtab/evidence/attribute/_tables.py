@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -26,15 +25,14 @@ from trimtab.evidence.attribute.sets import (
     without_any,
 )
 from trimtab.evidence.attribute.split import Int, batch_rows
-from trimtab.evidence.figures import NS_MS, series
-from trimtab.evidence.stats.quantiles import Floats, quantile
+from trimtab.evidence.figures import NS_MS, NS_S, series
+from trimtab.evidence.stats.quantiles import Floats, quantile, tail_curve
 
 BANDS = 6
 CURVE_POINTS = 64
 BINS = 200
 GAINS = ("gain", "resimulated")
 WAITS = ("hold", "busy", "dispatch", "unavailable", "occupied")
-S = 1e-9  # ns -> s
 
 Row = dict[str, Any]
 
@@ -113,7 +111,7 @@ def windows(trace: Trace) -> tuple[Int, list[float]]:
     edges = window_edges(n)
     code: Int = np.searchsorted(edges, np.arange(n), side="right").astype(np.int64) - 1
     start = trace.requests["scheduled"]
-    return code, [float(start[lo]) * S for lo in edges[:-1] if lo < n]
+    return code, [float(start[lo]) * NS_S for lo in edges[:-1] if lo < n]
 
 
 def curves(account: Account, leader: str) -> Iterator[Row]:
@@ -122,10 +120,8 @@ def curves(account: Account, leader: str) -> Iterator[Row]:
     if leader:
         arms[f"without {leader}"] = without(account, leader)
     for name, values in arms.items():
-        ordered = np.sort(values)
-        for tail in np.linspace(0, math.log10(max(ordered.size, 2)), CURVE_POINTS):
-            k = min(max(math.ceil(ordered.size * (1 - 10.0**-tail) - 1e-9), 1), ordered.size)
-            yield {"arm": name, "tail": tail, "latency": float(ordered[k - 1]) * NS_MS}
+        for tail, value in tail_curve(values, CURVE_POINTS):
+            yield {"arm": name, "tail": tail, "latency": value * NS_MS}
 
 
 def waits(account: Account, code: Int, names: Sequence[Any], title: str) -> Iterator[Row]:
@@ -165,7 +161,7 @@ def waiting(trace: Trace) -> Iterator[Row]:
     most = np.zeros(edges.size - 1, dtype=np.int64)
     np.maximum.at(most, bin_of, depth)
     for start, value in zip(edges[:-1], most, strict=True):
-        yield {"t": float(start) * S, "waiting": int(value)}
+        yield {"t": float(start) * NS_S, "waiting": int(value)}
 
 
 def time_bins(trace: Trace) -> Int:
@@ -191,8 +187,8 @@ def cores(account: Account, trace: Trace) -> Iterator[Row]:
         knots = np.stack((starts[mine], ends[mine]), axis=1).ravel()
         for name, part in parts.items():
             busy = _per_bin(edges, knots, part[mine])
-            for row in np.flatnonzero(busy > 0.0005):
-                yield {"t": float(edges[row]) * S, "worker": int(worker), "cause": name, "busy": float(busy[row])}
+            for row in np.flatnonzero(busy > served.SEEN):
+                yield {"t": float(edges[row]) * NS_S, "worker": int(worker), "cause": name, "busy": float(busy[row])}
 
 
 def _per_bin(edges: Int, knots: Int, part: Int) -> Floats:

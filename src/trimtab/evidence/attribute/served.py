@@ -21,13 +21,13 @@ from trimtab.domain.account import BATCH_PARTS, Account
 from trimtab.domain.trace import Trace
 from trimtab.evidence.attribute.cuts import batch_ends
 from trimtab.evidence.attribute.split import Int, batch_rows
+from trimtab.evidence.figures import NS_S
 from trimtab.evidence.stats.quantiles import Floats, quantile
 
 MOST = 4000
 BANDS = 24
 SEEN = 0.0005
 """Parts of a bin below this are not drawn."""
-S = 1e-9  # ns -> s
 
 Row = dict[str, Any]
 
@@ -82,8 +82,8 @@ def _over(edges: Int, group: Group) -> Iterator[Row]:
     busy, waiting = covered(edges, *run), covered(edges, *wait)
     for at in np.flatnonzero((busy > SEEN) | (waiting > SEEN)).tolist():
         yield {
-            "t": float(edges[at]) * S,
-            "end": float(edges[at + 1]) * S,
+            "t": float(edges[at]) * NS_S,
+            "end": float(edges[at + 1]) * NS_S,
             **who,
             "busy": float(busy[at]),
             "waiting": float(waiting[at]),

@@ -23,13 +23,12 @@ from trimtab.evidence.attribute.cuts import batch_ends
 from trimtab.evidence.attribute.sets import LABELS, TailSet, inherited, own
 from trimtab.evidence.attribute.split import Int, batch_rows
 from trimtab.evidence.attribute.story import story
-from trimtab.evidence.figures import NS_MS, series
+from trimtab.evidence.figures import NS_MS, NS_S, series
 
 TAIL = 300
 OTHERS = 900
 STORIES = 16
 FRONT = 8
-S = 1e-9  # ns -> s
 
 Row = dict[str, Any]
 
@@ -68,7 +67,7 @@ def _shown(account: Account, trace: Trace, rows: Int, tail: set[int]) -> Iterato
     for at, row in enumerate(rows.tolist()):
         yield {
             "request": int(account.requests["id"][row]),
-            "t": float(trace.requests["scheduled"][row]) * S,
+            "t": float(trace.requests["scheduled"][row]) * NS_S,
             "latency": float(account.requests["latency"][row]) * NS_MS,
             "size": int(sizes[row]) if sizes is not None else None,
             "stream": trace.streams[int(account.requests["stream"][row])],

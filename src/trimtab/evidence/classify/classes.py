@@ -49,6 +49,11 @@ class Effect(msgspec.Struct, frozen=True):
         """Whether the interval lies above 0."""
         return self.lo is not None and self.lo > 0
 
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Both ends, where both are known."""
+        return None if self.lo is None or self.hi is None else (self.lo, self.hi)
+
 
 class Suspect(msgspec.Struct, frozen=True):
     """One class with what speaks for it. ``evidence`` = required evidence found, ``missing`` = required but not there
@@ -59,7 +64,7 @@ class Suspect(msgspec.Struct, frozen=True):
 
     id: ClassId
     effect: Effect | None
-    evidence: tuple[str, ...]
+    evidence: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     against: tuple[str, ...] = ()
     certain: bool = False
@@ -171,11 +176,10 @@ def _share(suspect: Suspect) -> float:
 
 def _named(suspect: Suspect, all_suspects: Sequence[Suspect]) -> Named:
     effect = suspect.effect
-    known = effect is not None and effect.lo is not None and effect.hi is not None
     return Named(
         id=suspect.id,
         share=effect.share if effect is not None else None,
-        interval=(effect.lo, effect.hi) if known and effect is not None else None,  # type: ignore[arg-type]
+        interval=effect.interval if effect is not None else None,
         owner=CLASS_OWNERS[suspect.id],
         evidence=suspect.evidence,
         ruled_out=tuple(

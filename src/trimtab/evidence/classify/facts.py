@@ -28,7 +28,7 @@ from trimtab.evidence.attribute.offcore import off_core
 from trimtab.evidence.attribute.sets import TAILS, inherited, latencies, without_any
 from trimtab.evidence.classify.classes import Effect
 from trimtab.evidence.classify.compiling import compiling
-from trimtab.evidence.classify.symptoms import Facts
+from trimtab.evidence.classify.known import Facts
 from trimtab.evidence.figures import NS_MS
 from trimtab.evidence.score.batches import Batches, Bool
 from trimtab.evidence.stats.bootstrap import paired_quantile

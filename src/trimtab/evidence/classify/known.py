@@ -79,3 +79,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     failed_by_memory: bool = False
     executed_in: str = ""
     standard: str = "the SLA's bound"
+
+    def largest(self, *causes: str) -> Effect | None:
+        """The largest effect among those of ``causes`` that are known."""
+        return max((self.effects[c] for c in causes if c in self.effects), key=lambda one: one.share, default=None)

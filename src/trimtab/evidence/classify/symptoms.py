@@ -20,7 +20,6 @@ Thresholds are in the constants below; each says what it separates.
 
 from __future__ import annotations
 
-from trimtab.domain.score import ClassId
 from trimtab.evidence.classify.classes import Effect, Suspect
 from trimtab.evidence.classify.known import Facts
 from trimtab.evidence.figures import percent
@@ -61,7 +60,7 @@ def defects(facts: Facts) -> tuple[Suspect, ...]:
 
 def _precision(facts: Facts) -> tuple[Suspect, ...]:
     if facts.quality is False:
-        return (_suspect("precision-fallback", None, ("quality is below its floor",)),)
+        return (Suspect("precision-fallback", None, ("quality is below its floor",)),)
     if facts.executed is None or not facts.declared or facts.executed >= EXECUTED:
         return ()
     seen = f"{percent(facts.executed)} of profiled time ran in {facts.declared}, which was declared"
@@ -69,7 +68,7 @@ def _precision(facts: Facts) -> tuple[Suspect, ...]:
         seen = f"{seen}; what ran was {facts.executed_in}"
     # What was declared is a promise. Good quality makes breaking it mild, not undone; declaring what runs ends it.
     beside = ("quality holds its floor",) if facts.quality else ()
-    return (_suspect("precision-fallback", None, (seen, *beside)),)
+    return (Suspect("precision-fallback", None, (seen, *beside)),)
 
 
 def _costly_memory(facts: Facts) -> tuple[Suspect, ...]:
@@ -79,17 +78,7 @@ def _costly_memory(facts: Facts) -> tuple[Suspect, ...]:
         return ()
     bought = f"{percent(facts.saved)} of run time saved" if facts.saved > 0 else "no run time saved"
     seen = f"peak memory is {facts.peak_growth:.2f} times the baseline's, for {bought}"
-    return (_suspect("memory-burst", None, (seen,)),)
-
-
-def _suspect(
-    kind: ClassId,
-    effect: Effect | None,
-    evidence: tuple[str, ...] = (),
-    missing: tuple[str, ...] = (),
-    against: tuple[str, ...] = (),
-) -> Suspect:
-    return Suspect(kind, effect, evidence, missing, against)
+    return (Suspect("memory-burst", None, (seen,)),)
 
 
 def _capacity(facts: Facts) -> Suspect:
@@ -98,27 +87,27 @@ def _capacity(facts: Facts) -> Suspect:
         seen = f"useful work alone is {facts.load:.2f} times the workers' time: no queue can be stable"
         return Suspect("capacity-queueing", effect, (seen,), certain=True)
     if idle is None:
-        return _suspect("capacity-queueing", effect, missing=("when workers were idle while requests waited",))
+        return Suspect("capacity-queueing", effect, missing=("when workers were idle while requests waited",))
     seen = f"eligible workers were idle during {percent(idle)} of the tail's waiting"
     if idle > 1 - BUSY:
-        return _suspect("capacity-queueing", effect, against=(seen,))
+        return Suspect("capacity-queueing", effect, against=(seen,))
     if facts.alone is None:
-        return _suspect("capacity-queueing", effect, (seen,), missing=("what useful work alone would leave",))
+        return Suspect("capacity-queueing", effect, (seen,), missing=("what useful work alone would leave",))
     left = f"useful work and its own queue would leave {facts.alone:.2f} times {facts.standard}"
     if facts.alone <= 1:
-        return _suspect("capacity-queueing", effect, against=(left,))
-    return _suspect("capacity-queueing", effect, (seen, left))
+        return Suspect("capacity-queueing", effect, against=(left,))
+    return Suspect("capacity-queueing", effect, (seen, left))
 
 
 def _batch_policy(facts: Facts) -> Suspect:
     effect, idle = facts.effects.get("hold"), facts.idle_while_waiting
     if idle is None:
-        return _suspect("batch-policy", effect, missing=("executed batch sizes and hold times",))
+        return Suspect("batch-policy", effect, missing=("executed batch sizes and hold times",))
     seen = "batch sizes are not recorded"
     if facts.mean_size is not None and facts.max_size is not None:
         seen = f"batches hold {facts.mean_size:.2g} of {facts.max_size} requests"
     if idle <= 0:
-        return _suspect(
+        return Suspect(
             "batch-policy", effect, against=(f"no request waited while an eligible worker was free; {seen}",)
         )
     held = f"requests are held while a worker is free ({percent(idle)}); {seen}"
@@ -130,77 +119,77 @@ def _batch_policy(facts: Facts) -> Suspect:
 def _imbalance(facts: Facts) -> Suspect:
     effect, idle = facts.effects.get("imbalance"), facts.idle_elsewhere
     if idle is None:
-        return _suspect("core-imbalance", effect, missing=("which workers each request could use",))
+        return Suspect("core-imbalance", effect, missing=("which workers each request could use",))
     seen = f"a worker that was not eligible stood idle during {percent(idle)} of the tail's waiting"
-    return (
-        _suspect("core-imbalance", effect, (seen,)) if idle > 0 else _suspect("core-imbalance", effect, against=(seen,))
-    )
+    if idle <= 0:
+        return Suspect("core-imbalance", effect, against=(seen,))
+    return Suspect("core-imbalance", effect, (seen,))
 
 
 def _oversubscription(facts: Facts) -> Suspect:
     effect = facts.effects.get("off_core")
     if facts.idle_cpu is not None and facts.idle_cpu >= SPIN and not facts.throttled:
         seen = f"idle threads keep {facts.idle_cpu:.3g} cores busy while nothing runs"
-        return _suspect("oversubscription", _largest(facts, "off_core", "premium", "interference"), (seen,))
+        return Suspect("oversubscription", facts.largest("off_core", "premium", "interference"), (seen,))
     if facts.runqueue is None or facts.threads is None or facts.cores is None:
         unknown = {"the run-queue delay of batches": facts.runqueue, "threads": facts.threads, "cores": facts.cores}
         absent = ", ".join(name for name, value in unknown.items() if value is None)
-        return _suspect("oversubscription", effect, missing=(absent,))
+        return Suspect("oversubscription", effect, missing=(absent,))
     seen = f"batches wait for a core during {percent(facts.runqueue)} of their time"
     if facts.throttled:
-        return _suspect("oversubscription", effect, against=("a quota throttled the process: envelope",))
+        return Suspect("oversubscription", effect, against=("a quota throttled the process: envelope",))
     if facts.threads <= facts.cores:
         why = f"{facts.threads} threads on {facts.cores} cores are not too many"
-        return _suspect("oversubscription", effect, against=(why,))
+        return Suspect("oversubscription", effect, against=(why,))
     if facts.runqueue < OFF_CORE:
-        return _suspect("oversubscription", effect, against=(seen,))
-    return _suspect("oversubscription", effect, (f"{seen}, with {facts.threads} threads on {facts.cores} cores",))
+        return Suspect("oversubscription", effect, against=(seen,))
+    return Suspect("oversubscription", effect, (f"{seen}, with {facts.threads} threads on {facts.cores} cores",))
 
 
 def _cold(facts: Facts) -> Suspect:
     effect = facts.effects.get("cold")
     if facts.first_slow is None or facts.first_fast is None:
-        return _suspect("cold-shape", effect, missing=("whether a batch was the first of its shape",))
+        return Suspect("cold-shape", effect, missing=("whether a batch was the first of its shape",))
     seen = (
         f"first runs are {percent(facts.first_slow)} of the slowest batches, {percent(facts.first_fast)} of the faster"
     )
     if facts.first_slow < COLD_CONTRAST * facts.first_fast or not facts.first_slow:
-        return _suspect("cold-shape", effect, against=(seen,))
+        return Suspect("cold-shape", effect, against=(seen,))
     compiled = (facts.compiling.inside,) if facts.compiling and facts.compiling.slow else ()
-    return _suspect("cold-shape", effect, (seen, *compiled))
+    return Suspect("cold-shape", effect, (seen, *compiled))
 
 
 def _fallback(facts: Facts) -> Suspect:
     fell = facts.compiling if facts.compiling and facts.compiling.falls else None
     slowed = {"unprofiled": facts.fallback_time, "interference": fell.uncompiled if fell else None}
-    effect = _largest(facts, "premium", *(cause for cause, share in slowed.items() if (share or 0) >= DOMINANT))
+    effect = facts.largest("premium", *(cause for cause, share in slowed.items() if (share or 0) >= DOMINANT))
     if facts.fallback is None and facts.premium is None and fell is None:
-        return _suspect("mapping-fallback", effect, missing=("route kinds, or a reference entry's times",))
+        return Suspect("mapping-fallback", effect, missing=("route kinds, or a reference entry's times",))
     evidence = [] if fell is None else [fell.gave_up]
     if facts.fallback is not None and facts.fallback >= FALLBACK:
         evidence.append(f"{percent(facts.fallback)} of requests ran on the fallback")
     if facts.premium is not None and facts.premium > 0:
         evidence.append(f"the entries took {percent(facts.premium)} of run time more than the best entry known")
     if not evidence:
-        return _suspect("mapping-fallback", effect, against=("no fallback route, no premium over the best entry",))
-    return _suspect("mapping-fallback", effect, tuple(evidence))
+        return Suspect("mapping-fallback", effect, against=("no fallback route, no premium over the best entry",))
+    return Suspect("mapping-fallback", effect, tuple(evidence))
 
 
 def _padding(facts: Facts) -> Suspect:
     effect = facts.effects.get("padding")
     if facts.padding is None:
-        return _suspect("padding-waste", effect, missing=("executed beside true dims",))
+        return Suspect("padding-waste", effect, missing=("executed beside true dims",))
     seen = f"executed dims are {facts.padding:.2f} times the true ones"
     if facts.padding < PADDED:
-        return _suspect("padding-waste", effect, against=(seen,))
-    return _suspect("padding-waste", effect, (seen,))
+        return Suspect("padding-waste", effect, against=(seen,))
+    return Suspect("padding-waste", effect, (seen,))
 
 
 def _memory_burst(facts: Facts) -> Suspect:
-    effect = _largest(facts, "interference", *(("premium",) if facts.peak_growth is not None else ()))
+    effect = facts.largest("interference", *(("premium",) if facts.peak_growth is not None else ()))
     pace, grown = facts.stream_pace, facts.peak_growth
     if (pace is None and grown is None) or facts.large_excess is None or facts.small_excess is None:
-        return _suspect("memory-burst", effect, missing=("stream pace, and time over the profile by shape",))
+        return Suspect("memory-burst", effect, missing=("stream pace, and time over the profile by shape",))
     rises = [] if pace is None else [f"stream pace is {pace:.2f} times its reference"]
     rises += [] if grown is None else [f"peak memory is {grown:.2f} times the baseline's"]
     seen = (
@@ -209,14 +198,14 @@ def _memory_burst(facts: Facts) -> Suspect:
     )
     risen = (pace is not None and pace >= PACE_SHIFT) or (grown is not None and grown >= PEAK_GROWTH)
     if not risen or facts.large_excess <= max(2 * facts.small_excess, PACE_SHIFT - 1):
-        return _suspect("memory-burst", effect, against=(seen,))
-    return _suspect("memory-burst", effect, (seen,))
+        return Suspect("memory-burst", effect, against=(seen,))
+    return Suspect("memory-burst", effect, (seen,))
 
 
 def _memory_limit(facts: Facts) -> Suspect:
     effect = facts.effects.get("memory", facts.effects.get("failed"))
     if facts.peak is None and facts.out_of_memory is None:
-        return _suspect("memory-limit", effect, missing=("peak memory beside its limit",))
+        return Suspect("memory-limit", effect, missing=("peak memory beside its limit",))
     evidence = []
     if facts.out_of_memory:
         evidence.append(f"{facts.out_of_memory} batches ended out of memory")
@@ -225,13 +214,13 @@ def _memory_limit(facts: Facts) -> Suspect:
     if evidence and facts.failed_by_memory:
         return Suspect("memory-limit", effect, tuple(evidence), certain=True)
     if not evidence:
-        return _suspect("memory-limit", effect, against=("peak memory stayed below its limit, nothing ran out of it",))
-    return _suspect("memory-limit", effect, tuple(evidence))
+        return Suspect("memory-limit", effect, against=("peak memory stayed below its limit, nothing ran out of it",))
+    return Suspect("memory-limit", effect, tuple(evidence))
 
 
 def _envelope(facts: Facts) -> Suspect:
     """Off-core time that is not our own doing, and interference that the pace kernel confirms."""
-    effect = _largest(facts, "off_core", "stall", "interference")
+    effect = facts.largest("off_core", "stall", "interference")
     evidence = [f"probed against assumed: {what}" for what in facts.differs or ()]
     if facts.throttled:
         evidence.append(f"the quota throttled {percent(facts.throttled)} of the time")
@@ -246,13 +235,13 @@ def _envelope(facts: Facts) -> Suspect:
     if facts.runqueue is not None and facts.runqueue >= OFF_CORE and not ours:
         evidence.append(f"others held our core during {percent(facts.runqueue)} of the batches' time")
     if evidence:
-        return _suspect("envelope", effect, tuple(evidence))
+        return Suspect("envelope", effect, tuple(evidence))
     unknown = {"throttled time": facts.throttled, "stolen time": facts.stolen, "pace": facts.pace,
                "run-queue delay": facts.runqueue, "envelope checks": facts.differs}  # fmt: skip
     missing = tuple(name for name, value in unknown.items() if value is None)
     if missing:
-        return _suspect("envelope", effect, missing=(", ".join(missing),))
-    return _suspect("envelope", effect, against=("no throttling, no stolen time, pace at its reference",))
+        return Suspect("envelope", effect, missing=(", ".join(missing),))
+    return Suspect("envelope", effect, against=("no throttling, no stolen time, pace at its reference",))
 
 
 def _quota(facts: Facts) -> list[str]:
@@ -270,32 +259,27 @@ def _quota(facts: Facts) -> list[str]:
 def _launch_overhead(facts: Facts) -> Suspect:
     effect = facts.effects.get("launch")
     if facts.launches is None:
-        return _suspect("launch-overhead", None)
+        return Suspect("launch-overhead", None)
     if facts.launch is None or facts.launch_small is None or facts.launch_large is None:
-        return _suspect("launch-overhead", effect, missing=("the cost of one launch (launch_us)",))
+        return Suspect("launch-overhead", effect, missing=("the cost of one launch (launch_us)",))
     seen = (
         f"{facts.launches:.0f} launches are {percent(facts.launch)} of run time, {percent(facts.launch_small)} at "
         f"small shapes and {percent(facts.launch_large)} at large ones"
     )
     if facts.launch < LAUNCHES or facts.launch_small < facts.launch_large:
-        return _suspect("launch-overhead", effect, against=(seen,))
-    return _suspect("launch-overhead", effect, (seen,))
+        return Suspect("launch-overhead", effect, against=(seen,))
+    return Suspect("launch-overhead", effect, (seen,))
 
 
 def _compute_bound(facts: Facts) -> Suspect:
     """The requests' own work alone breaks the standard: nothing but less work or a faster machine helps."""
     if facts.own_work is None or facts.own_alone is None or facts.own_work < DOMINANT or facts.own_alone <= 1:
-        return _suspect("compute-bound", None)
+        return Suspect("compute-bound", None)
     effect = Effect(facts.own_work)
     seen = f"own work alone is {facts.own_alone:.2f} times {facts.standard}"
     if facts.ceiling is None:
-        return _suspect("compute-bound", effect, (seen,), missing=("the best entry's share of the ceiling (ceiling)",))
+        return Suspect("compute-bound", effect, (seen,), missing=("the best entry's share of the ceiling (ceiling)",))
     near = f"the best known entry reaches {percent(facts.ceiling)} of the machine's ceiling"
     if facts.ceiling < NEAR_CEILING:
-        return _suspect("compute-bound", effect, (seen,), against=(near,))
+        return Suspect("compute-bound", effect, (seen,), against=(near,))
     return Suspect("compute-bound", effect, (seen, near), certain=True)
-
-
-def _largest(facts: Facts, *names: str) -> Effect | None:
-    """The largest effect among those that are known."""
-    return max((facts.effects[n] for n in names if n in facts.effects), key=lambda one: one.share, default=None)

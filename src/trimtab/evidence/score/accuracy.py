@@ -41,7 +41,7 @@ import msgspec
 import numpy as np
 
 from trimtab.domain.figure import Figure, Finding, Findings, Series
-from trimtab.domain.score import LOSS_CAUSES, Score
+from trimtab.domain.score import LOSS_CAUSES, Interpretation, Score
 from trimtab.domain.study import Sla
 from trimtab.domain.trace import Trace
 from trimtab.evidence.attribute.split import Int
@@ -83,9 +83,9 @@ def findings(
     result = score(trace, batches, desk, rng)
     _shares(batches, desk)
     won = _measured(measured, adaptation, sla, rng, desk)
-    said: list[Finding] = [*won.said]
+    over_time = tables.windows(trace, batches, seconds, sla, won.typical)
     series = [
-        tables.windows(trace, batches, seconds, sla, won.typical),
+        over_time,
         tables.loss(result, batches),
         tables.bands(trace, batches, seconds, sla),
         tables.routes(trace, batches, seconds),
@@ -93,21 +93,28 @@ def findings(
         ledger(trace, batches, desk),
         *won.series,
     ]
-    doubted, simulated_gain = "", ""
+    doubted = ""
     if simulated and replayed:
         series.append(tables.simulation(simulated, replayed, sla, desk))
         doubted = adapting.doubt(series[-1], sla.metric)
-    if isinstance(adaptation, str):
-        adapting.absent(adaptation, desk)
-    elif adaptation is not None:
-        simulated_gain = adapting.clause(adapting.figures(adaptation, sla, rng, desk, doubted), desk, doubted)
-        series.append(adapting.by_window(adaptation, measure(adaptation.static, yardstick), sla, doubted))
-        said.append(adapting.said(adaptation, sla.metric, desk, doubted))
-    reading = interpret(result, won.gain, tables.trend(series[0]), _uncovered(desk), simulated_gain)
+    would = _simulated(adaptation, yardstick, sla, rng, desk, doubted)
+    reading = interpret(result, won.gain, tables.trend(over_time), _uncovered(desk), would.clause)
+    return Findings(
+        stage="score",
+        headline=reading.sentence,
+        findings=(*_read(result, reading), *won.said, *would.said),
+        figures=tuple(desk.figures),
+        series=tuple(one for one in (*series, *would.series) if one.columns),
+        status="done" if batches.row.size else "partial",
+    )
+
+
+def _read(result: Score, reading: Interpretation) -> tuple[Finding, Finding]:
+    """What the accuracies mean, and what the mapping loses."""
     loss = ", ".join(
         f"{cause} {percent(figure.value)}" for cause, figure in result.loss.items() if figure.value is not None
     )
-    read = (
+    return (
         Finding(
             text=reading.sentence,
             figures=("score.mapping_accuracy", "score.promise_accuracy_warm"),
@@ -118,14 +125,6 @@ def findings(
             figures=tuple(f"score.loss.{cause}" for cause in LOSS_CAUSES),
             owner="runtime",
         ),
-    )
-    return Findings(
-        stage="score",
-        headline=reading.sentence,
-        findings=(*read, *said),
-        figures=tuple(desk.figures),
-        series=tuple(one for one in series if one.columns),
-        status="done" if batches.row.size else "partial",
     )
 
 
@@ -149,6 +148,26 @@ def _measured(
     beside = None if isinstance(simulated, str) else simulated
     told = (replays.said(found, gain, sla),)
     return _Won(gain, latencies(found.typical(sla), sla), (replays.runs(found, beside, sla),), told)
+
+
+class _Would(NamedTuple):
+    """What adapting would win in simulation: its clause of the reading, its windows, what is told of it."""
+
+    clause: str = ""
+    series: tuple[Series, ...] = ()
+    said: tuple[Finding, ...] = ()
+
+
+def _simulated(
+    found: Adaptation | str | None, yardstick: Yardstick, sla: Sla, rng: np.random.Generator, desk: Desk, doubted: str
+) -> _Would:
+    if isinstance(found, str):
+        adapting.absent(found, desk)
+    if not isinstance(found, Adaptation):
+        return _Would()
+    clause = adapting.clause(adapting.figures(found, sla, rng, desk, doubted), desk, doubted)
+    by_window = adapting.by_window(found, measure(found.static, yardstick), sla, doubted)
+    return _Would(clause, (by_window,), (adapting.said(found, sla.metric, desk, doubted),))
 
 
 def _uncovered(desk: Desk) -> float:

@@ -37,7 +37,7 @@ from trimtab.domain.noun import Ns
 from trimtab.domain.study import Metric, Sla
 from trimtab.domain.trace import Trace
 from trimtab.evidence._latency_tables import table, window_edges
-from trimtab.evidence.figures import MS, NS_MS, Desk, percent, series
+from trimtab.evidence.figures import MS, NS_MS, NS_S, Desk, counted, percent, series
 from trimtab.evidence.latency import PERCENTILES, latencies, misses
 from trimtab.evidence.score.batches import Batches
 from trimtab.evidence.score.gain import Capture, capture, gain, paired_gains
@@ -212,13 +212,13 @@ def clause(won: Figure, desk: Desk, doubted: str = "") -> str:
 def said(found: Adaptation, metric: Metric, desk: Desk, doubted: str = "") -> Finding:
     """Where the gain comes from or is lost, in one sentence; after ``doubted``, if anything speaks against it."""
     stall = sum(shift.stall for shift in found.shifts) * NS_MS
-    compiling = sum(shift.compiling for shift in found.shifts) * 1e-9
+    compiling = sum(shift.compiling for shift in found.shifts) * NS_S
     compiled = sum(shift.compiled for shift in found.shifts)
     text = (
-        f"In simulation, refitting the buckets while serving makes {metric} {_words('gain', desk)}: {_many(compiled)} "
-        f"{'takes' if compiled == 1 else 'take'} {compiling:.3g} s of a core that serves nobody, and first runs "
-        f"{stall:.3g} ms of the workers. With compiles that take no time it would be "
-        f"{_words('gain_without_stalls', desk)}; with each window known beforehand, {_words('headroom', desk)}."
+        f"In simulation, refitting the buckets while serving makes {metric} {_words('gain', desk)}: "
+        f"{counted(compiled, 'compile')} {'takes' if compiled == 1 else 'take'} {compiling:.3g} s of a core "
+        f"that serves nobody, and first runs {stall:.3g} ms of the workers. With compiles that take no time it would "
+        f"be {_words('gain_without_stalls', desk)}; with each window known beforehand, {_words('headroom', desk)}."
     )
     if not compiled:
         text = (
@@ -229,10 +229,6 @@ def said(found: Adaptation, metric: Metric, desk: Desk, doubted: str = "") -> Fi
         text = f"Not to be relied on, because {doubted}. {text}"
     ids = ("score.gain", "score.gain_without_stalls", "score.headroom", "score.stall")
     return Finding(text=text, figures=ids, owner="runtime")
-
-
-def _many(compiled: int) -> str:
-    return "1 compile" if compiled == 1 else f"{compiled} compiles"
 
 
 def _words(name: str, desk: Desk) -> str:

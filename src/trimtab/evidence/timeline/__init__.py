@@ -1,1 +1,1 @@
-"""What a timeline proves: what a device waited for, what was compiled, which shapes ran, and in which precision."""
+"""PURE: what a timeline proves: what a device waited for, what was compiled, which shapes ran, in which precision."""

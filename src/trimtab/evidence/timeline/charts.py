@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,11 +17,11 @@ from trimtab.domain.figure import Series
 from trimtab.domain.noun import NEVER
 from trimtab.domain.spans import KIND, Compilation, Spans
 from trimtab.evidence._latency_tables import table
-from trimtab.evidence.figures import NS_MS, series
-from trimtab.evidence.stats.quantiles import rank
+from trimtab.evidence.figures import NS_MS, NS_S, series
+from trimtab.evidence.stats.quantiles import tail_curve
 from trimtab.evidence.timeline.calls import RUN, differing, shape_text
 from trimtab.evidence.timeline.compiles import Compiles
-from trimtab.evidence.timeline.cover import Ints, cover
+from trimtab.evidence.timeline.cover import cover
 from trimtab.evidence.timeline.device import Device
 from trimtab.evidence.timeline.tell import Told
 
@@ -32,7 +31,6 @@ FIRSTS = 300
 OTHERS = 900
 COMPILES = 400
 US = 1e-3  # ns -> us
-S = 1e-9  # ns -> s
 
 Row = dict[str, Any]
 
@@ -75,14 +73,8 @@ def _gaps(on: Device, spans: Spans) -> Iterator[Row]:
         "idle between work": busy.starts[1:] - busy.ends[:-1],
     }
     for what, took in given.items():
-        if took.size >= FEWEST:
-            yield from _curve(what, took)
-
-
-def _curve(what: str, took: Ints) -> Iterator[Row]:
-    ordered = np.sort(took)
-    for tail in np.linspace(0, math.log10(ordered.size), POINTS).tolist():
-        yield {"what": what, "tail": tail, "took": float(ordered[rank(ordered.size, 1 - 10.0**-tail) - 1]) * US}
+        for tail, value in tail_curve(took, POINTS) if took.size >= FEWEST else ():
+            yield {"what": what, "tail": tail, "took": value * US}
 
 
 def _runs(spans: Spans) -> Iterator[Row]:
@@ -97,7 +89,7 @@ def _runs(spans: Spans) -> Iterator[Row]:
     for k in np.sort(np.concatenate((np.flatnonzero(first)[:FIRSTS], thinned))).tolist():
         start, end, code = int(spans.table["start"][rows[k]]), int(spans.table["end"][rows[k]]), int(codes[k])
         yield {
-            "t": start * S,
+            "t": start * NS_S,
             "took": (end - start) * NS_MS,
             "shape": "" if code == NEVER else shape_text(spans.shapes[code], inputs),
             "first": bool(first[k]),
@@ -109,8 +101,8 @@ def _compiled(found: Compiles) -> Iterator[Row]:
     timed, for_size = [one for one in found.all if NEVER not in (one.start, one.took)], set(found.for_size)
     kept = sorted(timed, key=lambda one: -one.took)[:COMPILES]
     for one in sorted(kept, key=lambda one: one.start):
-        rank_ = None if one.rank == NEVER else one.rank
-        yield {"t": one.start * S, "took": one.took * NS_MS, "rank": rank_, "kind": _kind(one, for_size)}
+        rank = None if one.rank == NEVER else one.rank
+        yield {"t": one.start * NS_S, "took": one.took * NS_MS, "rank": rank, "kind": _kind(one, for_size)}
 
 
 def _kind(one: Compilation, for_size: set[Compilation]) -> str:
