@@ -1,1 +1,2 @@
-"""PURE: shapes to routes (route), profiles to predicted times (cost)."""
+"""PURE: shapes to entries (``route``, ``pad``), profiles to predicted times (``cost``, ``service``), and entries fitted
+to the shapes of traffic (``buckets``, ``boxes``, ``formulas``, ``priced``)."""

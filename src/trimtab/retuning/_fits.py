@@ -13,6 +13,7 @@ from trimtab.domain.noun import Dims
 from trimtab.domain.plan import Plan
 from trimtab.domain.verdict import Move
 from trimtab.errors import MissingTool
+from trimtab.evidence.figures import MIB
 from trimtab.mapping import boxes, buckets
 from trimtab.retuning._change import rank, refit
 from trimtab.retuning._collector import Collector
@@ -118,7 +119,7 @@ def _estimate(known: Known, base: Plan, plan: Plan) -> tuple[float | None, float
     added = len(plan.compile.entries) - _dynamic_count(base)
     return (
         added * median(p.compile_ns for p in mine) / 1e9,
-        added * median(p.memory_bytes for p in mine) / 2**20,
+        added * median(p.memory_bytes for p in mine) / MIB,
     )
 
 

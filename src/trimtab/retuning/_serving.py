@@ -6,13 +6,15 @@ with whom: only the machine's own re-simulation, and then a replay, says what th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from msgspec.structs import replace
 
 from trimtab.domain.plan import Plan
+from trimtab.domain.profile import CompileProfile
 from trimtab.domain.verdict import Move
 from trimtab.errors import StudyError
+from trimtab.evidence.figures import MIB, counted
 from trimtab.retuning._change import place, rank, readmit, reorder, resize
 from trimtab.retuning._collector import Collector
 from trimtab.serving.order import ORDER
@@ -89,10 +91,10 @@ def _workers(found: Collector) -> None:
     base, cores = found.study.baseline, found.study.envelope.worker_cores
     for workers, threads in found.study.space.workers:
         name = f"workers-{workers}x{threads}"
-        sentence = f"Serve with {_many(workers, 'worker')} of {_many(threads, 'thread')}."
+        sentence = f"Serve with {counted(workers, 'worker')} of {counted(threads, 'thread')}."
         if workers > len(cores):
-            left = _many(len(cores), "core")
-            found.refuse(name, sentence, f"{_many(workers, 'worker')}, but {left} beside the driver")
+            left = counted(len(cores), "core")
+            found.refuse(name, sentence, f"{counted(workers, 'worker')}, but {left} beside the driver")
             continue
         recompiles = threads != base.serve.threads
         kind = "threads" if recompiles else "workers"
@@ -103,18 +105,19 @@ def _workers(found: Collector) -> None:
                 owner="runtime",
                 plan=replace(resize(base, workers, threads), id=name, note=""),
                 size=rank(kind, workers * threads),
-                compile_s=None if recompiles else _more(found, workers, "compile_ns", 1e9),
-                memory_mib=None if recompiles else _more(found, workers, "memory_bytes", 2**20),
+                compile_s=None if recompiles else _more(found, workers, lambda entry: entry.compile_ns / 1e9),
+                memory_mib=None if recompiles else _more(found, workers, lambda entry: entry.memory_bytes / MIB),
                 risk="Every worker holds the network and its entries once more; the threads of one share its core.",
             )
         )
 
 
-def _more(found: Collector, workers: int, field: str, unit: float) -> float | None:
-    """What the workers beyond the baseline's compile again, or hold again; None where the baseline has no profile."""
+def _more(found: Collector, workers: int, takes: Callable[[CompileProfile], float]) -> float | None:
+    """What the workers beyond the baseline's take once more, summed over its profiled entries; None without a profile
+    of the baseline."""
     base = found.study.baseline
-    mine = [getattr(profile, field) for profile in found.known.profiles if profile.plan == base.id]
-    return max(0, workers - base.serve.workers) * sum(mine) / unit if mine else None
+    mine = [takes(profile) for profile in found.known.profiles if profile.plan == base.id]
+    return max(0, workers - base.serve.workers) * sum(mine) if mine else None
 
 
 def _live(found: Collector, kind: str, name: str, sentence: str, risk: str, plan: Plan) -> None:
@@ -136,7 +139,3 @@ def _live(found: Collector, kind: str, name: str, sentence: str, risk: str, plan
 def _known(policies: Mapping[str, object], name: str, where: str) -> None:
     if name not in policies:
         raise StudyError(f"unknown policy {name!r}", where=where, fix=f"use one of {', '.join(sorted(policies))}")
-
-
-def _many(count: int, noun: str) -> str:
-    return f"1 {noun}" if count == 1 else f"{count} {noun}s"

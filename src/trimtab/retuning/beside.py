@@ -32,13 +32,8 @@ def candidates(found: Findings, quality: Series | None, peaks: Mapping[str, floa
 
 def _with(table: Series, quality: Series | None, peaks: Mapping[str, float | None]) -> Series:
     plans = [str(plan) for plan in table.columns["plan"]]
-    judged = {} if quality is None else _rows(quality)
+    judged = {} if quality is None else {str(row["plan"]): row for row in quality.rows}
     more: dict[str, tuple[Cell, ...]] = {"peak_mib": tuple(peaks.get(plan) for plan in plans)}
     for column, source in QUALITY.items():
         more[column] = tuple(judged.get(plan, {}).get(source) for plan in plans)
     return replace(table, columns=table.columns | more, units=table.units | {"peak_mib": "MiB"})
-
-
-def _rows(quality: Series) -> dict[str, dict[str, Cell]]:
-    rows = [dict(zip(quality.columns, cells, strict=True)) for cells in zip(*quality.columns.values(), strict=True)]
-    return {str(row["plan"]): row for row in rows}

@@ -29,7 +29,7 @@ def joined(fusion: Series | None, rows: Sequence[Simulated], confirmed: Sequence
     tried = {row.move.plan.id: row for row in rows if row.move.kind in (NO_CHANGE, "optimisation")}
     if fusion is None or not any(row.move.kind == "optimisation" for row in tried.values()):
         return None
-    kept = [row for row in _rows(fusion) if row["plan"] in tried]
+    kept = [row for row in fusion.rows if row["plan"] in tried]
     if not kept:
         return None
     found = [tried[str(row["plan"])] for row in kept]
@@ -53,13 +53,9 @@ def joined(fusion: Series | None, rows: Sequence[Simulated], confirmed: Sequence
 
 def told(found: Series) -> Iterator[Finding]:
     """The trade of each level that was tried, a sentence each."""
-    for row in _rows(found):
+    for row in found.rows:
         if row["trade"]:
             yield Finding(text=str(row["trade"]), figures=(f"retune.simulated.{row['plan']}",), owner="compiler")
-
-
-def _rows(table: Series) -> list[Row]:
-    return [dict(zip(table.columns, cells, strict=True)) for cells in zip(*table.columns.values(), strict=True)]
 
 
 def _trades(

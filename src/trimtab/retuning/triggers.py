@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -26,6 +27,7 @@ from trimtab.domain.study import Sla
 from trimtab.domain.verdict import ROLE_TITLES, MatrixCell, Move, Trial, Trigger
 from trimtab.evidence.stats.quantiles import Floats
 from trimtab.retuning import _metric as metric
+from trimtab.retuning._series import series
 from trimtab.retuning.arms import AS_RECORDED, Arms
 from trimtab.retuning.rollback import WINDOW, Proven, Redrawn, Rehearsal, Rule, Tried, prove, rule_of, stretch
 
@@ -56,49 +58,47 @@ def triggers(
     the whole traffic, ``owner`` = the name of who owns the move.
     """
     found = []
-    for cell, late_ms, window in _promises(cells, arms, slices, sla):
-        rows = slices[cell.slice]
+    for promise in _promises(cells, arms, slices, sla):
+        rows = slices[promise.cell.slice]
         rate = rate_hz * rows.size / max(len(arms.candidate[0]), 1)
         if isinstance(rehearsal, str):
-            unset = Proven(Rule(window, late_ms, None, 0), 0)
-            found.append(_trigger(cell, unset, move, baseline, rate, owner, rehearsal))
+            unset = Proven(Rule(promise.window, promise.late_ms, None, 0), 0)
+            found.append(_trigger(promise.cell, unset, move, baseline, rate, owner, rehearsal))
             continue
         replays = [x[rows] for x in arms.candidate]
-        proven = _proven(cell, replays, rehearsal, rows, late_ms, window, sla, seed)
-        found.append(_trigger(cell, proven, move, baseline, rate, owner))
+        proven = _proven(promise, replays, rehearsal, rows, sla, seed)
+        found.append(_trigger(promise.cell, proven, move, baseline, rate, owner))
     return tuple(found)
 
 
+class _Promise(NamedTuple):
+    """A cell, from how many ms on a request breaks what it promised, and the window of requests that shows it."""
+
+    cell: MatrixCell
+    late_ms: float
+    window: int
+
+
 def _proven(
-    cell: MatrixCell,
-    replays: Sequence[Floats],
-    rehearsal: Rehearsal,
-    rows: NDArray[np.int64],
-    late_ms: float,
-    window: int,
-    sla: Sla,
-    seed: int,
+    promise: _Promise, replays: Sequence[Floats], rehearsal: Rehearsal, rows: NDArray[np.int64], sla: Sla, seed: int
 ) -> Proven:
     """The rule that replays and the first half of the redrawn runs set, tried on the other half and on faulty runs."""
-    longer = stretch(replays, rehearsal.recorded.of(rows), metric.QUANTILES.get(cell.metric, _USUAL))
+    longer = stretch(replays, rehearsal.recorded.of(rows), metric.QUANTILES.get(promise.cell.metric, _USUAL))
 
     def of(runs: Sequence[Redrawn]) -> list[Floats]:
         return [metric.settle(run.of(rows) * longer, sla) for run in runs]
 
     half = len(rehearsal.healthy) // 2
-    rule = rule_of(
-        [*(metric.settle(one, sla) for one in replays), *of(rehearsal.healthy[:half])],
-        late_ms,
-        window,
-    )
+    healthy = [*(metric.settle(one, sla) for one in replays), *of(rehearsal.healthy[:half])]
+    rule = rule_of(healthy, promise.late_ms, promise.window)
     faulty = {name: of(runs) for name, runs in rehearsal.faulty.items()}
     return prove(rule, of(rehearsal.healthy[half:]), faulty, seed)
 
 
 def _promises(
     cells: Sequence[MatrixCell], arms: Arms, slices: Mapping[str, NDArray[np.int64]], sla: Sla
-) -> Iterator[tuple[MatrixCell, float, int]]:
-    """Cells that promise something of their own: the cell, from when a request is late (ms), the window."""
+) -> Iterator[_Promise]:
+    """Each promise once, the primary cell's first."""
     told = set()
     for cell in sorted(cells, key=lambda each: each.role != "primary"):
         limit = _limit(cell, sla)
@@ -107,7 +107,7 @@ def _promises(
         window = _window(cell.metric, slices[cell.slice].size)
         if (cell.slice, limit, window) not in told:
             told.add((cell.slice, limit, window))
-            yield cell, limit, window
+            yield _Promise(cell, limit, window)
 
 
 def _limit(cell: MatrixCell, sla: Sla) -> float | None:
@@ -263,10 +263,8 @@ def _figures(made: Trigger, artifact: str) -> list[Figure]:
 
 def _series(made: Sequence[Trigger], artifact: str) -> Series:
     rows = [_row(each) for each in made]
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    units = {"late_ms": "ms", **{n: "share" for n in names if n.startswith(("bound", "false_alarms", "found"))}}
-    columns = {name: tuple(row.get(name) for row in rows) for name in names}
-    return Series(id=SERIES, columns=columns, units=units, scope="held-out", artifact=artifact)
+    shares = {name: "share" for row in rows for name in row if name.startswith(("bound", "false_alarms", "found"))}
+    return series(SERIES, rows, {"late_ms": "ms", **shares}, "held-out", artifact)
 
 
 def _row(made: Trigger) -> dict[str, Cell]:

@@ -58,6 +58,7 @@ from numpy.typing import NDArray
 from trimtab.domain.figure import Interval
 from trimtab.domain.study import Guard, Sla
 from trimtab.domain.verdict import CellStatus, MatrixCell
+from trimtab.evidence.figures import MIB
 from trimtab.evidence.stats.quantiles import holm
 from trimtab.retuning import _metric as metric
 from trimtab.retuning._weigh import Bench, Weighed
@@ -258,8 +259,8 @@ def _memory(arms: Arms) -> MatrixCell:
     return replace(
         cell,
         status=status,
-        baseline=max(before) / 2**20,
-        candidate=max(after) / 2**20,
+        baseline=max(before) / MIB,
+        candidate=max(after) / MIB,
         change=max(after) / max(before) - 1,
         interval=Interval(lo=lo, hi=hi, level=1.0, method="range over replays"),
         floor=floor,
