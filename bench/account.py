@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "evidence"))  # the simulator that the tests use
 
 from account_cases import Scene, poisson, simulate

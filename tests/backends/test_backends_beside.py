@@ -9,9 +9,10 @@ from collections.abc import Sequence
 import backends_nets as nets
 import numpy as np
 import pytest
+from backends_kit import ACCURACY, COMPUTES_NOTHING, MISSING, compiled, every
 from msgspec.structs import replace
-from test_backends_contract import ACCURACY, COMPUTES_NOTHING, MISSING, compiled, every
 
+from parts import run_info, workload_of
 from trimtab import backends
 from trimtab.domain.events import (
     Arrived,
@@ -25,8 +26,8 @@ from trimtab.domain.events import (
 from trimtab.domain.plan import CompileSpec, Entry, Plan
 from trimtab.domain.ports import ModelFile
 from trimtab.domain.profile import CompileOptions
-from trimtab.domain.trace import MARK_KINDS, RunInfo
-from trimtab.domain.workload import Provenance, Workload
+from trimtab.domain.trace import MARK_KINDS
+from trimtab.domain.workload import Workload
 from trimtab.mapping.cost import CostModel
 from trimtab.mapping.route import Router
 from trimtab.readers.payload import RandomPayloads
@@ -96,21 +97,13 @@ class AtWideRequests:
 def shifted(requests: int, gap_ms: float) -> Workload:
     """Narrow requests, then wide ones."""
     widths = [17] * (requests // 2) + [48] * (requests - requests // 2)
-    return Workload(
-        id="shift", dim_names=("width",), scheduled=(np.arange(requests) * gap_ms * 1e6).astype(np.int64),
-        dims=np.array(widths, dtype=np.int64)[:, None], stream=np.zeros(requests, dtype=np.int32), streams=("all",),
-        payload=np.arange(requests, dtype=np.int32), payload_kind="random",
-        deadline=np.full(requests, -1, dtype=np.int64), provenance=Provenance(files=(), time_scale=1.0),
-    )  # fmt: skip
+    return workload_of(np.arange(requests) * gap_ms * 1e6, widths)
 
 
 @needs_ort
 def test_a_shift_in_the_middle_is_met_by_a_compile_beside_and_a_swap(line: ModelFile) -> None:
     plan = Plan(id="p", compile=CompileSpec(backend="onnxruntime", entries=(ANY,)))
-    run = RunInfo(
-        id="r", plan="p", slice="all", source="measured", workload_sha256="", envelope_sha256="", start_state="warm",
-        seed=1, workers=1, cores=CORES[-1:], driver_core=CORES[0],
-    )  # fmt: skip
+    run = run_info(source="measured", cores=CORES[-1:], driver_core=CORES[0])
     trace = replay(
         ReplayRequest(
             workload=shifted(120, 10.0),

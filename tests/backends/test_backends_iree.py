@@ -13,14 +13,14 @@ import backends_nets as nets
 import numpy as np
 import onnx
 import pytest
+from backends_kit import compiled_with
 from onnx import helper
 
 from trimtab import backends
 from trimtab.backends import _iree_compiler
 from trimtab.backends._iree_dispatches import Launch, members, operators
 from trimtab.backends._iree_profile import one_run
-from trimtab.domain.plan import Entry
-from trimtab.domain.ports import Backend, CompiledEntry, ModelFile
+from trimtab.domain.ports import Backend, ModelFile
 from trimtab.domain.profile import CompileFailure, CompileOptions, Operator
 from trimtab.domain.study import InputSpec, OutputSpec
 
@@ -31,12 +31,6 @@ FIXED = nets.entry("static", (16,), (16,))
 @pytest.fixture(scope="module")
 def backend() -> Backend:
     return backends.factory("iree")()
-
-
-def compiled(backend: Backend, model: ModelFile, entry: Entry, **options: object) -> CompiledEntry:
-    result = backend.compile(model, entry, CompileOptions(**options))
-    assert not isinstance(result, CompileFailure), result
-    return result
 
 
 def network(folder: Path, name: str, *nodes: onnx.NodeProto, **weights: np.ndarray) -> ModelFile:
@@ -74,7 +68,7 @@ def test_fusion_changes_the_launches_and_not_the_result(
 ) -> None:
     model = normalised(tmp_path)
     given = nets.inputs(model, 1, 16)
-    entry = compiled(backend, model, FIXED, optimisation=level, extra={"fusion": fusion})
+    entry = compiled_with(backend, model, FIXED, optimisation=level, extra={"fusion": fusion})
     x = given["x"]
     np.testing.assert_allclose(
         entry.run(given)["y"], (x - x.mean(1, keepdims=True)) / x.std(1, keepdims=True), rtol=1e-4
@@ -88,10 +82,10 @@ def test_fusion_changes_the_launches_and_not_the_result(
 def test_options_leave_the_result_alone(backend: Backend, tmp_path: Path) -> None:
     model = nets.line(tmp_path)
     given = nets.inputs(model, 1, 16)
-    plain = compiled(backend, model, WHOLE).run(given)["y"]
+    plain = compiled_with(backend, model, WHOLE).run(given)["y"]
     tiled = {"convolution": "im2col", "data_tiling": "on", "target_cpu": "generic"}
     for options in ({"optimisation": "all"}, {"extra": tiled}):
-        np.testing.assert_allclose(compiled(backend, model, WHOLE, **options).run(given)["y"], plain, atol=1e-5)
+        np.testing.assert_allclose(compiled_with(backend, model, WHOLE, **options).run(given)["y"], plain, atol=1e-5)
 
 
 @pytest.mark.parametrize("precision", ["bf16", "f16"])
@@ -104,7 +98,7 @@ def test_it_lowers_no_precision(backend: Backend, tmp_path: Path, precision: str
 
 def two_pools(model: ModelFile) -> None:
     backend, given = backends.factory("iree")(), nets.inputs(model, 1, 16)
-    alone, pooled = (compiled(backend, model, FIXED, threads=threads) for threads in (1, 2))
+    alone, pooled = (compiled_with(backend, model, FIXED, threads=threads) for threads in (1, 2))
     np.testing.assert_allclose(pooled.run(given)["y"], alone.run(given)["y"], rtol=1e-6)
     assert pooled.inspect(given).fusions == 1
     failure = backend.compile(model, FIXED, CompileOptions(threads=3))
@@ -120,14 +114,14 @@ def test_a_second_pool_that_the_runtime_would_silently_leave_out_is_a_failure(tm
 
 
 def test_a_shape_whose_size_is_in_the_data_comes_back_as_it_is(backend: Backend, tmp_path: Path) -> None:
-    entry = compiled(backend, nets.nonzero(tmp_path), WHOLE)
+    entry = compiled_with(backend, nets.nonzero(tmp_path), WHOLE)
     assert entry.run({"x": np.array([[0, 5, 0, 7]], np.float32)})["y"].tolist() == [[0, 0], [1, 3]]
     assert entry.run({"x": np.zeros((1, 4), np.float32)})["y"].shape == (2, 0)
 
 
 def test_an_error_inside_the_network_is_raised_and_harms_no_later_run(backend: Backend, tmp_path: Path) -> None:
     model = nets.pool(tmp_path)
-    entry, good = compiled(backend, model, WHOLE), nets.inputs(model, 1, 9)
+    entry, good = compiled_with(backend, model, WHOLE), nets.inputs(model, 1, 9)
     first = entry.run(good)["y"]
     with pytest.raises(RuntimeError, match="shape element count overflows") as caught:
         entry.run(nets.inputs(model, 1, 3))
@@ -143,7 +137,7 @@ def test_networks_of_older_operator_sets_are_raised_to_what_iree_converts(backen
     old.opset_import[0].version = 9
     onnx.save(old, model.path)
     given = nets.inputs(model, 1, 16)
-    entry = compiled(backend, model, FIXED)
+    entry = compiled_with(backend, model, FIXED)
     np.testing.assert_allclose(entry.run(given)["y"], 2 * given["x"] + 1, atol=1e-4)
     assert [op.kind for op in entry.inspect(given).operators] == ["BatchNormalization"]
 
@@ -152,7 +146,7 @@ def test_weights_beside_the_file_are_found(backend: Backend, tmp_path: Path) -> 
     model = nets.heavy(tmp_path, mib=1)
     onnx.save(onnx.load(model.path), model.path, save_as_external_data=True, location="weights.bin", size_threshold=0)
     given = nets.inputs(model, 1, 2)
-    entry = compiled(backend, model, nets.entry("static", (2,), (2,)))
+    entry = compiled_with(backend, model, nets.entry("static", (2,), (2,)))
     weight = np.fromfile(tmp_path / "weights.bin", np.float32).reshape(256, 1024)
     np.testing.assert_allclose(entry.run(given)["y"], given["x"] @ weight, atol=1e-3)
 
@@ -326,14 +320,15 @@ from pathlib import Path
 import backends_nets as nets
 from trimtab import backends
 from trimtab.domain.profile import CompileOptions
-from trimtab.runtime import wire, worker
+from trimtab.runtime import process, wire
+from trimtab.runtime.worker import Job
 
 driver, served = Pipe()
-driver.send_bytes(pickle.dumps(tuple(worker.Job(backends.factory("iree"), nets.line(Path(sys.argv[1])), None))))
+driver.send_bytes(pickle.dumps(tuple(Job(backends.factory("iree"), nets.line(Path(sys.argv[1])), None))))
 entry = nets.entry("dynamic", (1,), (40,))
 for order in (wire.Compile(entry, CompileOptions(), ((1, 12),)), wire.Stop()):
     driver.send_bytes(wire.encode(order))
-worker.serve(os.dup(served.fileno()))
+process.serve(os.dup(served.fileno()))
 while driver.poll():
     print(type(wire.decode_reply(driver.recv_bytes())).__name__)
 """

@@ -8,13 +8,13 @@ import backends_nets as nets
 import numpy as np
 import onnx
 import pytest
+from backends_kit import compiled_with
 from onnx import TensorProto, helper
 
 from trimtab import backends
 from trimtab.backends import _onnx
 from trimtab.backends.onnxruntime import Arguments, Event, _operators
-from trimtab.domain.plan import Entry
-from trimtab.domain.ports import Backend, CompiledEntry, ModelFile
+from trimtab.domain.ports import Backend
 from trimtab.domain.profile import CompileFailure, CompileOptions
 
 WHOLE = nets.entry("dynamic", (1,), (40,))
@@ -23,12 +23,6 @@ WHOLE = nets.entry("dynamic", (1,), (40,))
 @pytest.fixture(scope="module")
 def backend() -> Backend:
     return backends.factory("onnxruntime")()
-
-
-def compiled(backend: Backend, model: ModelFile, entry: Entry, **options: object) -> CompiledEntry:
-    result = backend.compile(model, entry, CompileOptions(**options))
-    assert not isinstance(result, CompileFailure), result
-    return result
 
 
 @pytest.mark.parametrize(
@@ -41,7 +35,7 @@ def compiled(backend: Backend, model: ModelFile, entry: Entry, **options: object
 )
 def test_levels_change_the_operators(backend: Backend, tmp_path: Path, level: str, kinds, fusions) -> None:
     model = nets.line(tmp_path)
-    found = compiled(backend, model, WHOLE, optimisation=level).inspect(nets.inputs(model, 1, 16))
+    found = compiled_with(backend, model, WHOLE, optimisation=level).inspect(nets.inputs(model, 1, 16))
     assert [op.kind for op in found.operators] == kinds
     assert found.operators_before == 2
     assert found.fusions == fusions
@@ -53,7 +47,8 @@ def test_the_default_level_is_all(backend: Backend, tmp_path: Path) -> None:
     given = nets.inputs(model, 1, 16)
     by_level = {
         level: [
-            (op.kind, op.kernel) for op in compiled(backend, model, WHOLE, optimisation=level).inspect(given).operators
+            (op.kind, op.kernel)
+            for op in compiled_with(backend, model, WHOLE, optimisation=level).inspect(given).operators
         ]
         for level in ("default", "all", "off")
     }
@@ -72,7 +67,7 @@ def test_options_leave_the_result_alone(backend: Backend, tmp_path: Path) -> Non
     model = nets.line(tmp_path)
     given = nets.inputs(model, 1, 16)
     extra = {"spinning": "on", "arena": "off", "memory_pattern": "off"}
-    plain, other = compiled(backend, model, WHOLE), compiled(backend, model, WHOLE, extra=extra, threads=2)
+    plain, other = compiled_with(backend, model, WHOLE), compiled_with(backend, model, WHOLE, extra=extra, threads=2)
     np.testing.assert_allclose(plain.run(given)["y"], other.run(given)["y"], rtol=1e-6)
 
 
@@ -81,7 +76,7 @@ def test_weights_beside_the_file_are_found(backend: Backend, tmp_path: Path) -> 
     proto = onnx.load(model.path)
     onnx.save(proto, model.path, save_as_external_data=True, location="weights.bin", size_threshold=0)
     given = nets.inputs(model, 1, 2)
-    entry = compiled(backend, model, nets.entry("static", (2,), (2,)))
+    entry = compiled_with(backend, model, nets.entry("static", (2,), (2,)))
     assert entry.run(given)["y"].shape == (1, 2, 1024)
     assert [op.kind for op in entry.inspect(given).operators] == ["MatMul"]
 

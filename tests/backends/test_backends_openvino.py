@@ -8,11 +8,11 @@ from pathlib import Path
 import backends_nets as nets
 import numpy as np
 import pytest
+from backends_kit import compiled_with
 
 from trimtab import backends
 from trimtab.backends._execution_graph import mean_times, operators
-from trimtab.domain.plan import Entry
-from trimtab.domain.ports import Backend, CompiledEntry, ModelFile
+from trimtab.domain.ports import Backend, ModelFile
 from trimtab.domain.profile import CompileFailure, CompileOptions, Operator
 
 WHOLE = nets.entry("dynamic", (1,), (40,))
@@ -23,18 +23,12 @@ def backend() -> Backend:
     return backends.factory("openvino")()
 
 
-def compiled(backend: Backend, model: ModelFile, entry: Entry, **options: object) -> CompiledEntry:
-    result = backend.compile(model, entry, CompileOptions(**options))
-    assert not isinstance(result, CompileFailure), result
-    return result
-
-
 def can(backend: Backend, ability: str) -> bool:
     return next(a.ok for a in backend.info().abilities if a.name == ability)
 
 
 def survive_an_error(model: ModelFile, threads: int) -> None:
-    entry = compiled(backends.factory("openvino")(), model, WHOLE, threads=threads)
+    entry = compiled_with(backends.factory("openvino")(), model, WHOLE, threads=threads)
     good, better = nets.inputs(model, 1, 9, seed=1), nets.inputs(model, 1, 9, seed=2)
     first, second = entry.run(good)["y"], entry.run(better)["y"]
     assert not np.array_equal(first, second)
@@ -58,7 +52,7 @@ def test_an_error_inside_the_graph_is_raised_and_harms_no_later_run_nor_the_proc
 
 def test_empty_outputs_are_outputs(backend: Backend, tmp_path: Path) -> None:
     model = nets.nonzero(tmp_path)
-    entry = compiled(backend, model, WHOLE)
+    entry = compiled_with(backend, model, WHOLE)
     where = entry.run({"x": np.array([[0, 5, 0, 7]], np.float32)})["y"]
     assert where.tolist() == [[0, 0], [1, 3]]
     assert entry.run({"x": np.zeros((1, 4), np.float32)})["y"].shape == (2, 0)
@@ -70,7 +64,7 @@ def test_left_alone_it_shows_the_precision_that_it_chose(backend: Backend, tmp_p
     silent = "bf16" if can(backend, "precision bf16") else "f32"
     kernels = {}
     for precision in ("default", "f32"):
-        found = compiled(backend, model, WHOLE, precision=precision).inspect(given)
+        found = compiled_with(backend, model, WHOLE, precision=precision).inspect(given)
         kernels[precision] = next(op for op in found.operators if op.kind == "Convolution")
     assert kernels["default"].precision == silent
     assert kernels["default"].kernel.endswith(silent)
@@ -82,7 +76,7 @@ def test_f32_is_exact_where_the_default_need_not_be(backend: Backend, tmp_path: 
     given = nets.inputs(model, 2, 32)
     want = nets.line_reference(given)["y"]
     np.testing.assert_allclose(
-        compiled(backend, model, nets.entry("dynamic", (1,), (40,), (1, 2)), precision="f32").run(given)["y"],
+        compiled_with(backend, model, nets.entry("dynamic", (1,), (40,), (1, 2)), precision="f32").run(given)["y"],
         want,
         atol=1e-5,
     )
@@ -103,8 +97,8 @@ def test_a_precision_that_the_device_does_not_list_is_refused(backend: Backend, 
 def test_bounds_are_off_unless_asked_for(backend: Backend, tmp_path: Path) -> None:
     model = nets.line(tmp_path)
     outside = nets.inputs(model, 1, 41)
-    assert compiled(backend, model, WHOLE).run(outside)["y"].shape == (1, 4, 41)
-    bounded = compiled(backend, model, WHOLE, extra={"bounds": "on"})
+    assert compiled_with(backend, model, WHOLE).run(outside)["y"].shape == (1, 4, 41)
+    bounded = compiled_with(backend, model, WHOLE, extra={"bounds": "on"})
     assert bounded.run(nets.inputs(model, 1, 40))["y"].shape == (1, 4, 40)
     with pytest.raises(RuntimeError, match="are incompatible"):
         bounded.run(outside)

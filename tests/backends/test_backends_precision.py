@@ -12,6 +12,7 @@ import backends_quantised as quantised
 import numpy as np
 import onnx
 import pytest
+from backends_kit import compiled
 from msgspec.structs import replace
 from onnx import helper, numpy_helper
 
@@ -38,11 +39,6 @@ def made() -> dict[str, Backend]:
 @pytest.fixture(scope="module")
 def dense(tmp_path_factory: pytest.TempPathFactory) -> ModelFile:
     return quantised.calibrated(quantised.dense(tmp_path_factory.mktemp("dense")))
-
-
-def compiled(result: CompiledEntry | CompileFailure) -> CompiledEntry:
-    assert not isinstance(result, CompileFailure), result
-    return result
 
 
 def int8(backend: Backend, model: ModelFile, **extra: str) -> CompiledEntry:

@@ -13,11 +13,11 @@ import msgspec
 import numpy as np
 import psutil
 import pytest
+from backends_kit import compiled_with
 
 from trimtab import backends
 from trimtab.backends._torch_inductor import FOLDER, missing
 from trimtab.domain.events import BatchReport
-from trimtab.domain.plan import Entry
 from trimtab.domain.ports import Arrays, Backend, CompiledEntry, ModelFile
 from trimtab.domain.profile import CompileFailure, CompileOptions, Inspection
 from trimtab.domain.study import InputSpec, OutputSpec
@@ -92,12 +92,6 @@ def model_of(folder: Path, name: str, *shape: int) -> ModelFile:
     return ModelFile(path="", sha256="", spec=spec, dim_names=("width",), torch=f"{folder / 'net.py'}:{name}")
 
 
-def compiled(backend: Backend, model: ModelFile, entry: Entry, **options: object) -> CompiledEntry:
-    result = backend.compile(model, entry, CompileOptions(**options))
-    assert not isinstance(result, CompileFailure), result
-    return result
-
-
 def agrees(program: CompiledEntry, given: Arrays) -> bool:
     return np.allclose(program.run(given)["y"], nets.line_reference(given)["y"], atol=1e-5)
 
@@ -140,7 +134,7 @@ def test_a_worker_tells_in_which_batch_torch_recompiled_why_and_when_it_gave_up(
 
 
 def test_compiling_leaves_a_range_that_is_served_without_recompiling(backend: Backend, line: ModelFile) -> None:
-    program = compiled(backend, line, nets.entry("dynamic", (3,), (40,), (1, 4)))
+    program = compiled_with(backend, line, nets.entry("dynamic", (3,), (40,), (1, 4)))
     assert program.events() == (), "what compiling compiled is no event"
     for executed in [(1, 3), (4, 40), (2, 17), (3, 33), (1, 12)]:
         assert agrees(program, nets.inputs(line, *executed))
@@ -150,7 +144,7 @@ def test_compiling_leaves_a_range_that_is_served_without_recompiling(backend: Ba
 
 
 def test_a_declared_range_is_one_program_and_its_end_a_guard(backend: Backend, line: ModelFile) -> None:
-    program = compiled(backend, line, ANY, extra={"dynamic": "always"})
+    program = compiled_with(backend, line, ANY, extra={"dynamic": "always"})
     assert all(agrees(program, nets.inputs(line, 1, width)) for width in (3, 17, 39, 40))
     assert program.events() == ()
     assert agrees(program, nets.inputs(line, 1, 41))
@@ -175,14 +169,14 @@ def test_what_torch_finds_nothing_to_compile_in_is_a_failure_and_never_silently_
 
 def test_entries_share_neither_programs_nor_limits(backend: Backend, line: ModelFile) -> None:
     one = {"recompile_limit": "1"}
-    programs = {w: compiled(backend, line, nets.entry("bucket", (1,), (w,)), extra=one) for w in (8, 16, 24)}
+    programs = {w: compiled_with(backend, line, nets.entry("bucket", (1,), (w,)), extra=one) for w in (8, 16, 24)}
     for width, program in programs.items():
         assert agrees(program, nets.inputs(line, 1, width))
         assert program.events() == ()
 
 
 def test_inspecting_is_nobodys_event_and_changes_nothing(backend: Backend, line: ModelFile) -> None:
-    program, given = compiled(backend, line, nets.entry("static", (16,), (16,))), nets.inputs(line, 1, 16)
+    program, given = compiled_with(backend, line, nets.entry("static", (16,), (16,))), nets.inputs(line, 1, 16)
     found = program.inspect(given)
     assert (found.executed, found.operators_before) == ((1, 16), 2)
     assert [op.kind for op in found.operators if op.kernel.startswith("aten::")] == ["convolution"]
@@ -196,7 +190,7 @@ def test_more_is_fused_at_a_higher_level(backend: Backend, tmp_path: Path) -> No
     model, fixed = model_of(tmp_path, "blocks", 3, 16), nets.entry("static", (24,), (24,))
     given, found, answers = nets.inputs(model, 1, 24), {}, {}
     for level in ("off", "basic", "all"):
-        program = compiled(backend, model, fixed, optimisation=level)
+        program = compiled_with(backend, model, fixed, optimisation=level)
         answers[level], found[level] = program.run(given)["y"], program.inspect(given)
     for level in ("basic", "all"):
         np.testing.assert_allclose(answers[level], answers["off"], atol=1e-5)
@@ -213,7 +207,7 @@ def test_aggressive_fusion_joins_loops_that_have_nothing_in_common(backend: Back
     model = msgspec.structs.replace(model_of(tmp_path, "apart"), spec=spec)
     kinds = {}
     for fusion in ("on", "aggressive"):
-        program = compiled(backend, model, nets.entry("static", (24,), (24,)), extra={"fusion": fusion})
+        program = compiled_with(backend, model, nets.entry("static", (24,), (24,)), extra={"fusion": fusion})
         kinds[fusion] = [op.kind for op in program.inspect(nets.inputs(model, 1, 24)).operators]
     assert kinds == {"on": ["mul_sigmoid", "add_tanh"], "aggressive": ["add_mul_sigmoid_tanh"]}
 
@@ -229,11 +223,11 @@ def test_compiled_code_lies_in_a_folder_of_the_backend_and_no_process_is_left(
     monkeypatch.setenv(FOLDER, users)
     before = set(psutil.Process().children())  # of other runtimes' tests
     other = backends.factory("torch")()
-    compiled(other, line, nets.entry("static", (7,), (7,)))
+    compiled_with(other, line, nets.entry("static", (7,), (7,)))
     fresh = Path(os.environ[FOLDER])
     assert fresh.name.startswith("trimtab-inductor-")
     assert any(fresh.rglob("*.so"))
-    compiled(other, line, nets.entry("static", (6,), (6,)), extra={"cache": "shared"})
+    compiled_with(other, line, nets.entry("static", (6,), (6,)), extra={"cache": "shared"})
     assert os.environ[FOLDER] == users
     assert set(psutil.Process().children()) <= before
     del other

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from parts import run_info
 from trimtab.domain.plan import BatchPolicy, CompileSpec, Entry, Plan, ServePolicy
 from trimtab.domain.trace import (
     BATCH_COLUMNS,
     MARK_COLUMNS,
     REQUEST_COLUMNS,
     SAMPLE_COLUMNS,
-    RunInfo,
     Table,
     Trace,
     empty,
@@ -221,21 +221,8 @@ def assemble(
     requests: dict[str, NDArray[np.generic]], batches: dict[str, NDArray[np.generic]], workers: int, streams: int
 ) -> Trace:
     """A trace of one entry and one dim ``w`` from its columns."""
-    info = RunInfo(
-        id="run",
-        plan="plan",
-        slice="all",
-        source="simulated",
-        workload_sha256="",
-        envelope_sha256="",
-        start_state="fresh",
-        seed=0,
-        workers=workers,
-        cores=tuple(range(workers)),
-        driver_core=workers,
-    )
     return Trace(
-        run=info,
+        run=run_info(plan="plan", start_state="fresh", seed=0, workers=workers),
         dim_names=("w",),
         streams=tuple(f"s{i}" for i in range(streams)),
         entries=("entry",),

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from parts import run_info
 from trimtab.domain.events import ERROR_KINDS
 from trimtab.domain.plan import Entry
 from trimtab.domain.profile import CompileOptions, CompileProfile, Inspection, Operator, ShapeTiming
@@ -52,12 +53,9 @@ def ns(ms: float) -> int:
     return round(ms * MS)
 
 
-def run(**changes: Any) -> RunInfo:
-    base: dict[str, Any] = {
-        "id": "r1", "plan": "base", "slice": "tune", "source": "measured", "workload_sha256": "w",
-        "envelope_sha256": "e", "start_state": "fresh", "seed": 1, "workers": 1, "cores": (0,), "driver_core": 1,
-    }  # fmt: skip
-    return RunInfo(**(base | changes))
+def run(**named: Any) -> RunInfo:
+    base = {"id": "r1", "plan": "base", "slice": "tune", "source": "measured", "start_state": "fresh"}
+    return run_info(**(base | named))
 
 
 def trace(batches: Sequence[Ran], samples: Table | None = None, marks: Table | None = None, **info: Any) -> Trace:

@@ -8,9 +8,10 @@ import pytest
 from account_cases import Formula
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from machine_cases import ENTRIES, PROMISE, REFERENCE, Drawn, exact, traffic
 from msgspec.structs import replace
-from test_evidence_account_machine import ENTRIES, PROMISE, REFERENCE, Drawn, exact, info, traffic
 
+from parts import run_info
 from trimtab.domain.events import (
     Arrived,
     Command,
@@ -83,7 +84,7 @@ def changed(
 ) -> Trace:
     return simulate(
         traffic(gaps, dims, [k % 3 for k in range(len(gaps))]), plan, Router(plan.compile), PROMISE, Drawn(),
-        info(plan.serve.workers), startup=STARTUP, injected=injected, controller=Changing(plan, at, back),
+        run_info(workers=plan.serve.workers), startup=STARTUP, injected=injected, controller=Changing(plan, at, back),
     )  # fmt: skip
 
 
@@ -127,8 +128,9 @@ def test_a_compile_beside_makes_no_worker_unavailable() -> None:
 
 
 def test_a_run_whose_table_changed_is_not_run_again() -> None:
-    assert refusal(changed(plan_of(), LONG, [6] * 20, at=30)) == ""  # nothing was asked
-    assert refusal(changed(plan_of(), LONG, [6] * 20, at=2)) == (
+    plan = plan_of()
+    assert refusal(changed(plan, LONG, [6] * 20, at=30), plan) == ""  # nothing was asked
+    assert refusal(changed(plan, LONG, [6] * 20, at=2), plan) == (
         "its table of entries changed while it served, first to: new bucket any; that is not run again"
     )
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trimtab.domain.noun import NEVER
-from trimtab.domain.workload import Provenance, Workload
+from parts import workload_of
+from trimtab.domain.workload import Workload
 from trimtab.evidence.bursts import WIDTHS, bursts
 
 SECOND = 1_000_000_000
@@ -17,13 +17,7 @@ SECOND = 1_000_000_000
 def arrivals(times: np.ndarray) -> Workload:
     """Requests of one size and stream that arrive at ``times``, ns."""
     scheduled = np.sort(times.astype(np.int64))
-    n = times.size
-    return Workload(
-        id="w", dim_names=("width",), scheduled=scheduled - scheduled[0], dims=np.ones((n, 1), dtype=np.int64),
-        stream=np.zeros(n, dtype=np.int32), streams=("all",), payload=np.zeros(n, dtype=np.int32),
-        payload_kind="random", deadline=np.full(n, NEVER, dtype=np.int64),
-        provenance=Provenance(files=(), time_scale=1.0),
-    )  # fmt: skip
+    return workload_of(scheduled - scheduled[0], 1)
 
 
 def index(times: np.ndarray) -> list[float]:

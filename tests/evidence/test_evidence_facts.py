@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 from evidence_cases import Line, Ran, Silent, dynamic, trace
 
+from parts import envelope
 from trimtab.domain.envelope import Envelope, EnvelopeCheck, Pace
 from trimtab.domain.plan import CompileSpec, Plan
 from trimtab.domain.trace import MARK_COLUMNS, MARK_KINDS, SAMPLE_COLUMNS, Table, Trace, empty
 from trimtab.evidence.attribute.account import account
 from trimtab.evidence.classify import facts as observed
-from trimtab.evidence.classify.symptoms import Facts
+from trimtab.evidence.classify.known import Facts
 from trimtab.evidence.score.batches import Yardstick, measure
 from trimtab.evidence.score.reference import ReferenceSet
 
@@ -66,17 +67,5 @@ def test_pace_is_the_median_over_the_reference_of_its_own_core() -> None:
     marks["worker"][:] = [1, 1, 1, 2]
     marks["value"][:], marks["value2"][:] = [110, 120, 900, 5], [40, 44, 40, 5]
     run = trace([Ran((100,), wall=4, core=core, arrived=100.0 * core) for core in (1, 2)], marks=marks)
-    known = known_of(run, Line(), envelope_with(Pace(core=1, compute_ns=100, stream_ns=40, runs=200)))
+    known = known_of(run, Line(), envelope(pace=(Pace(core=1, compute_ns=100, stream_ns=40, runs=200),)))
     assert (known.pace, known.stream_pace) == (1.2, 1.0)
-
-
-def envelope_with(*pace: Pace) -> Envelope:
-    unsaid = dict.fromkeys(
-        ("host", "kernel", "cpu_model", "microcode", "firmware", "governor", "power_profile", "virtualisation",
-         "cgroup", "huge_pages", "clock_source", "compiler", "python"),
-        "",
-    )  # fmt: skip
-    return Envelope(
-        **unsaid, cpu_flags=(), cores_online=2, cores_allowed=(0, 1), quota_cores=None, memory_bytes=2**30,
-        memory_limit_bytes=None, versions={}, pace=pace,
-    )  # fmt: skip

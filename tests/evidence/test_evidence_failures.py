@@ -18,7 +18,7 @@ from trimtab.evidence.classify import failures
 from trimtab.evidence.classify.classes import WHY_FAILED, Case, Effect, Suspect, classify
 from trimtab.evidence.classify.diagnose import diagnose, told
 from trimtab.evidence.classify.gates import Gate
-from trimtab.evidence.classify.symptoms import Facts
+from trimtab.evidence.classify.known import Facts
 
 PASSED = Gate("load-generator", True, "on time", ())
 SAID = "3 of 40 requests failed"

@@ -24,10 +24,6 @@ def told(run: Trace) -> tuple[Series, Desk]:
     return ledger(run, measure(run, STICK), desk), desk
 
 
-def rows(found: Series) -> list[dict[str, object]]:
-    return [dict(zip(found.columns, cells, strict=True)) for cells in zip(*found.columns.values(), strict=True)]
-
-
 def test_errors_by_route_and_band() -> None:
     run = trace(
         [
@@ -39,7 +35,7 @@ def test_errors_by_route_and_band() -> None:
     )
     run.requests["predicted_at_dispatch"][2] = 23_000_000
     found, desk = told(run)
-    assert [(r["by"], r["group"], r["n"], r["unpredicted"]) for r in rows(found)] == [
+    assert [(r["by"], r["group"], r["n"], r["unpredicted"]) for r in found.rows] == [
         ("all", "all requests", 3, 1),
         ("route", "padded", 2, 0),
         ("route", "dynamic", 1, 1),
@@ -48,7 +44,7 @@ def test_errors_by_route_and_band() -> None:
         ("band", "400..400", 1, 0),
         ("band", "900..900", 0, 1),
     ]
-    everyone, padded, dynamic_ = rows(found)[:3]
+    everyone, padded, dynamic_ = found.rows[:3]
     assert (everyone["compile_bias"], everyone["compile_median"], everyone["compile_p95"]) == (0.606061, 1.0, 20.0)
     assert (everyone["dispatch_bias"], everyone["dispatch_median"], everyone["dispatch_p95"]) == (0.0606061, 1.0, 2.0)
     assert (padded["compile_bias"], padded["compile_p95"]) == (0.0, 1.0)  # one slower, one faster
@@ -57,7 +53,7 @@ def test_errors_by_route_and_band() -> None:
 
 
 def test_run_queue_delay_is_no_error_of_the_prediction() -> None:
-    row = rows(told(trace([Ran((100,), wall=7, promised=2, runqueue=5)]))[0])[0]
+    row = told(trace([Ran((100,), wall=7, promised=2, runqueue=5)]))[0].rows[0]
     assert (row["compile_bias"], row["compile_p95"]) == (0.0, 0.0)
 
 
@@ -73,6 +69,6 @@ def test_a_run_without_requests_has_no_ledger() -> None:
 @settings(deadline=None, max_examples=40)
 def test_every_request_that_ran_is_in_one_route_and_one_band(ran: list[tuple[int, float, float]]) -> None:
     run = trace([Ran((w,), wall=took, promised=p, arrived=60.0 * i) for i, (w, took, p) in enumerate(ran)])
-    found = rows(told(run)[0])
+    found = told(run)[0].rows
     for by in ("all", "route", "band"):
         assert sum(int(str(r["n"])) + int(str(r["unpredicted"])) for r in found if r["by"] == by) == len(ran)

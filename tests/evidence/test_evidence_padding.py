@@ -32,7 +32,7 @@ def padded() -> Trace:
 def rows(found: Findings, name: str) -> list[dict[str, Any]]:
     table = found.table(name)
     assert table is not None, name
-    return [dict(zip(table.columns, cells, strict=True)) for cells in zip(*table.columns.values(), strict=True)]
+    return table.rows
 
 
 def test_an_entry_pads_what_its_requests_leave_of_it() -> None:

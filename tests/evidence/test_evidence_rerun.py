@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from account_cases import Formula, poisson
 from hypothesis import given, settings
-from test_evidence_account_machine import PROMISE, REFERENCE, info, runs, traffic
+from machine_cases import PROMISE, REFERENCE, runs, traffic
 
+from parts import run_info
 from trimtab.domain.account import CAUSES
 from trimtab.domain.events import BatchReport, Dispatch, WorkerDown
 from trimtab.domain.plan import BatchPolicy, CompileSpec, Entry, Plan, ServePolicy
@@ -43,7 +44,7 @@ def served(given: Plan, service: Stalls, n: int = 4000) -> Trace:
     rng = np.random.default_rng(5)
     gaps = np.diff(poisson(rng, n, 16 * MS), prepend=0)
     workload = traffic(gaps.tolist(), rng.integers(20, 800, n).tolist(), rng.integers(0, 3, n).tolist())
-    return simulate(workload, given, Router(given.compile), ONE, service, info(given.serve.workers))
+    return simulate(workload, given, Router(given.compile), ONE, service, run_info(workers=given.serve.workers))
 
 
 def again(trace: Trace, given: Plan) -> Rerun:
@@ -134,7 +135,7 @@ def test_a_run_with_failures_is_refused_and_says_why() -> None:
     workload = traffic([20 * MS] * 50, rng.integers(20, 800, 50).tolist(), [0] * 50)
     fell = (WorkerDown(205 * MS, 0, "crash"),)
     startup = Startup(process_ns=MS, prepare_ns={"any": MS})
-    trace = simulate(workload, one, Router(one.compile), ONE, Stalls(0), info(1), startup=startup, injected=fell)
+    trace = simulate(workload, one, Router(one.compile), ONE, Stalls(0), run_info(), startup=startup, injected=fell)
     found = counterfactuals(trace, account(trace, ONE, ONE, "any", one), one, ONE, ONE, seed=1)
     assert found.gains == {}
     assert not found.decides("p95")

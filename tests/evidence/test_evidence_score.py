@@ -1,4 +1,4 @@
-"""Mapping accuracy, its loss, promises, the reference set, gain, and the sentence that reads them."""
+"""Mapping accuracy, its loss, promises, and what adapting wins."""
 
 from __future__ import annotations
 
@@ -6,19 +6,18 @@ import math
 
 import numpy as np
 import pytest
-from evidence_cases import SLA, Line, Ran, Silent, bucket, dynamic, profile, trace
+from evidence_cases import SLA, Line, Ran, Silent, dynamic, trace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trimtab.domain.figure import Figure, Interval
-from trimtab.domain.score import LOSS_CAUSES, Score
+from trimtab.domain.figure import Interval
+from trimtab.domain.score import LOSS_CAUSES
 from trimtab.domain.trace import Trace
 from trimtab.evidence.score import accuracy as score
 from trimtab.evidence.score import gain
 from trimtab.evidence.score.batches import Batches, Yardstick, coverage, measure
-from trimtab.evidence.score.interpret import interpret
 from trimtab.evidence.score.measured import Measured
-from trimtab.evidence.score.reference import ReferenceSet, cheapest, halves
+from trimtab.evidence.score.reference import ReferenceSet
 from trimtab.evidence.stats.floor import aa_floor
 
 LINE = Line(fixed=1.0, slope=0.01)  # a width of 100 takes 2 ms alone
@@ -133,63 +132,6 @@ def test_coverage_counts_requests_on_compiled_routes() -> None:
     kinds = ["exact", "padded", "dynamic", "fallback"]
     batches = [Ran((100,), wall=2, route=kind, arrived=i) for i, kind in enumerate(kinds)]
     assert coverage(trace(batches)) == 0.75
-
-
-# --- the reference set --------------------------------------------------------------------------------------
-
-
-def test_the_reference_set_takes_the_cheapest_way() -> None:
-    both = ReferenceSet((bucket(200), dynamic("dyn", batch=(1, 1))), Line(b200=0.4), 8)
-    assert both.best([(100,)]) == 1_200_000  # bucket: 0.4 x (1 + 2) ms; dynamic: 2 ms
-    assert both.best([(300,)]) == 4_000_000  # outside the bucket
-    assert both.best([(100,), (150,)]) == 2_000_000  # one batch in the bucket: 0.4 x (1 + 4) ms
-    assert both.best([(100,), (100,), (300,)]) == 6_000_000  # that, and one alone
-    assert both.best([(2000,)]) == 0  # nobody
-
-
-def test_n_max_bounds_a_batch_of_the_reference_set() -> None:
-    free, bound = (ReferenceSet((dynamic(),), LINE, n) for n in (8, 1))
-    assert free.best([(100,), (100,)]) == 3_000_000
-    assert bound.best([(100,), (100,)]) == 4_000_000
-
-
-@given(st.lists(st.integers(1, 9), min_size=1, max_size=6), st.integers(1, 6))
-@settings(deadline=None)
-def test_the_partition_is_the_best_of_all_contiguous_ones(sizes: list[int], n_max: int) -> None:
-    members = tuple((size,) for size in sorted(sizes))
-
-    def cost(group: tuple[tuple[int, ...], ...]) -> tuple[int, int]:
-        ns = 0 if (len(group), group[-1][0]) == (2, 5) else 3 + len(group) * group[-1][0]
-        return ns, ns
-
-    def slow(rest: tuple[tuple[int, ...], ...]) -> float:
-        if not rest:
-            return 0
-        ways = [
-            cost(rest[:k])[0] + slow(rest[k:]) for k in range(1, min(n_max, len(rest)) + 1) if cost(rest[:k])[0] > 0
-        ]
-        return min(ways, default=math.inf)
-
-    assert (cheapest(members, cost, n_max) or math.inf) == slow(members)
-
-
-def test_the_winner_is_chosen_on_one_half_and_timed_on_the_other() -> None:
-    # entry a looks best in the even repeats (1 ms) and takes 9 ms in the odd ones
-    lucky = profile({(1, 100): [1, 9] * 6}, entry="a")
-    steady = profile({(1, 100): [2, 2] * 6}, entry="b", plan="other")
-    found = ReferenceSet.from_profiles([dynamic("a")], [lucky], 1) | ReferenceSet.from_profiles(
-        [dynamic("b")], [steady], 1
-    )
-    assert found.best([(100,)]) == 9_000_000
-
-
-def test_halves_keep_everything_where_there_is_too_little() -> None:
-    even, odd = halves([profile({(1, 10): [1, 2, 3, 4, 5], (1, 20): [1, 2, 3]})])
-    assert [t.wall_ns for t in even[0].timings] == [
-        (1_000_000, 3_000_000, 5_000_000),
-        (1_000_000, 2_000_000, 3_000_000),
-    ]
-    assert [t.wall_ns for t in odd[0].timings] == [(2_000_000, 4_000_000), (1_000_000, 2_000_000, 3_000_000)]
 
 
 # --- findings -----------------------------------------------------------------------------------------------
@@ -351,56 +293,3 @@ def test_capture(interval: Interval | None, floor: object, value: float | None, 
     found = gain.capture(0.15, 0.3, interval, floor)  # type: ignore[arg-type]
     assert found.value == value
     assert found.reason.startswith(reason)
-
-
-# --- the sentence -------------------------------------------------------------------------------------------
-
-
-def figure(value: float | None, width: float = 0.02, note: str = "") -> Figure:
-    interval = None if value is None else Interval(lo=value - width, hi=value + width)
-    return Figure(
-        id="f", value=value, unit="share", samples=9, scope="this run", artifact="a", interval=interval, note=note
-    )
-
-
-def scored(mapping: float | None, promise: float | None, cause: str = "cold") -> Score:
-    lost = {name: figure(0.3 if name == cause else 0.01) for name in LOSS_CAUSES}
-    return Score(
-        run="r", plan="p", mapping=figure(mapping, note="no samples" if mapping is None else ""), loss=lost,
-        promise=figure(promise), promise_warm=figure(promise), bias=figure(0.0), bias_warm=figure(0.0),
-        coverage=figure(1.0), fit=figure(1.0),
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("mapping", "promise", "cause", "action", "owner"),
-    [
-        (0.97, 0.96, "cold", "keep the plan", "observability"),
-        (0.60, 0.96, "cold", "refit the entries to the shapes seen, and warm these at start", "runtime"),
-        (0.60, 0.96, "padding", "refit the buckets to the shapes seen", "runtime"),
-        (0.95, 0.50, "cold", "profile the plan again", "compiler"),
-        (0.60, 0.50, "cold", "check the measurement and the envelope first", "observability"),
-        (0.89, 0.96, "cold", "keep the plan", "observability"),  # its interval reaches 0.9
-        (None, None, "cold", "measure again", "observability"),
-    ],
-)
-def test_which_action_follows_and_whose_it_is(
-    mapping: float | None, promise: float | None, cause: str, action: str, owner: str
-) -> None:
-    reading = interpret(scored(mapping, promise, cause), None, None, 0.0)
-    assert (reading.action, reading.owner) == (action, owner)
-    assert reading.sentence.endswith(".")
-
-
-def test_time_without_a_promise_is_profiled_first() -> None:
-    reading = interpret(scored(0.6, 0.5), None, None, 0.4)
-    assert "40.0 % of the run time was never promised anything" in reading.sentence
-    assert reading.owner == "compiler"
-
-
-def test_the_sentence_names_trend_and_gain() -> None:
-    text = interpret(scored(0.7, 0.95), figure(0.2), (0.9, 0.5), 0.0).sentence
-    assert "falling from 90.0 % to 50.0 % over the run" in text
-    assert "run-time adaptation wins back 20.0 % [18.0 %, 22.0 %]" in text
-    assert "no adaptation gain is shown" in interpret(scored(0.7, 0.95), figure(0.01), None, 0.0).sentence
-    assert "run-time adaptation loses" in interpret(scored(0.7, 0.95), figure(-0.2), None, 0.0).sentence

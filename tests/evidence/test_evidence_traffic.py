@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from parts import workload_of
 from trimtab.domain.workload import Provenance, Slice, Workload
 from trimtab.evidence.traffic import describe, distance, per_second
 
@@ -18,20 +19,13 @@ HALVES = (Slice(name="tune", start=0, stop=3), Slice(name="held-out", start=3, s
 
 
 def load(times: list[int], widths: list[int], streams: list[int] | None = None, **more: object) -> Workload:
-    n = len(times)
-    base = Workload(
-        id="w",
-        dim_names=("width",),
-        scheduled=np.array(times, dtype=np.int64),
-        dims=np.array(widths, dtype=np.int64).reshape(-1, 1),
-        stream=np.array(streams or [0] * n, dtype=np.int32),
-        streams=tuple(f"s{k}" for k in range(1 + max(streams or [0]))),
-        payload=np.zeros(n, dtype=np.int32),
-        payload_kind="random",
-        deadline=np.full(n, -1, dtype=np.int64),
-        provenance=Provenance(files=(), time_scale=0.5),
-    )
-    return msgspec.structs.replace(base, **more)
+    numbers = streams or [0] * len(times)
+    base = {
+        "stream": np.array(numbers, dtype=np.int32),
+        "streams": tuple(f"s{k}" for k in range(1 + max(numbers, default=0))),
+        "provenance": Provenance(files=(), time_scale=0.5),
+    }
+    return workload_of(times, widths, **(base | more))
 
 
 SIX = load([0, 100, S, 4 * S, 4 * S + 1, 5 * S], [10, 20, 20, 30, 20, 40], [0, 1, 1, 1, 0, 1], slices=HALVES)

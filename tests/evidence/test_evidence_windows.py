@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
-from trimtab.domain.noun import NEVER
-from trimtab.domain.workload import Provenance, Workload
+from parts import workload_of
 from trimtab.evidence.windows import windows
 
 S = 1_000_000_000
 
 
-def load(times: list[int], widths: list[int]) -> Workload:
-    n = len(times)
-    return Workload(
-        id="w", dim_names=("width",), scheduled=np.array(times, dtype=np.int64),
-        dims=np.array(widths, dtype=np.int64).reshape(-1, 1), stream=np.zeros(n, dtype=np.int32), streams=("all",),
-        payload=np.zeros(n, dtype=np.int32), payload_kind="random", deadline=np.full(n, NEVER, dtype=np.int64),
-        provenance=Provenance(files=(), time_scale=1.0),
-    )  # fmt: skip
-
-
 def test_a_rate_that_doubles_and_sizes_that_move() -> None:
     times = [k * S for k in range(40)] + [40 * S + k * S // 2 for k in range(81)]
-    table, figures, said = windows(load(times, [10] * 40 + [20] * 81), "f.csv")
+    table, figures, said = windows(workload_of(times, [10] * 40 + [20] * 81), "f.csv")
     # 121 requests: four windows of 20 s
     assert table.columns["requests"] == (20, 20, 40, 41)
     assert table.columns["rate, 1/s"] == (1.0, 1.0, 2.0, 2.05)
@@ -42,14 +30,14 @@ def test_a_rate_that_doubles_and_sizes_that_move() -> None:
 
 def test_a_clock_that_ticks_is_told() -> None:
     times = [3 * S * (k // 10) for k in range(100)]
-    _, figures, said = windows(load(times, [1] * 100), "f.csv")
+    _, figures, said = windows(workload_of(times, [1] * 100), "f.csv")
     assert {figure.id: figure.value for figure in figures}["workload.clock_tick"] == 3.0
     assert said[-1].text.startswith("90.9 % of the requests bear the very time of the one before, the others come 3 s")
 
 
 @pytest.mark.parametrize("times", [[0], [0, 0, 0], [0, 5]])
 def test_few_requests_have_one_window_and_no_drift(times: list[int]) -> None:
-    table, _, said = windows(load(times, [1] * len(times)), "f.csv")
+    table, _, said = windows(workload_of(times, [1] * len(times)), "f.csv")
     assert table.columns["requests"] == (len(times),)
     assert table.columns["width differs"] == (None,)
     assert said == ()

@@ -11,12 +11,12 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
 
 from faults import recorded
+from parts import run_info
 from trimtab.domain.trace import (
     BATCH_COLUMNS,
     MARK_COLUMNS,
     REQUEST_COLUMNS,
     SAMPLE_COLUMNS,
-    RunInfo,
     Table,
     Trace,
     empty,
@@ -31,14 +31,10 @@ def trace(batch: list[int]) -> Trace:
     batches = empty(BATCH_COLUMNS | {"exec.width": "int64"}, max(batch) + 1).columns | {"id": np.arange(max(batch) + 1)}
     marks = empty(MARK_COLUMNS, 2).columns | {"t": np.array([5, 50])}
     samples = empty(SAMPLE_COLUMNS, 2).columns | {"t": np.array([6, 60])}
-    run = RunInfo(
-        id="r", plan="p", slice="s", source="measured", workload_sha256="", envelope_sha256="", start_state="", seed=0,
-        workers=1, cores=(1,), driver_core=0,
-    )  # fmt: skip
     tables = (Table(requests), Table(batches), Table(marks), Table(samples))
     names = ("requests", "batches", "marks", "samples")
     return Trace(
-        run=run,
+        run=run_info(),
         dim_names=("width",),
         streams=("all",),
         entries=("e",),

@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 from loop_kit import write_study
 
-from trimtab.domain.envelope import Envelope
+from parts import envelope, run_info, workload_of
 from trimtab.domain.plan import Plan
 from trimtab.domain.ports import ModelFile
 from trimtab.domain.profile import CompileFailure, CompileOptions, CompileProfile, FirstRun, Inspection, ShapeTiming
 from trimtab.domain.study import Study
-from trimtab.domain.trace import MARK_COLUMNS, REQUEST_COLUMNS, RunInfo, Trace, empty
-from trimtab.domain.workload import Provenance, Workload
+from trimtab.domain.trace import MARK_COLUMNS, REQUEST_COLUMNS, Trace, empty
 from trimtab.errors import MachineError, RunError
 from trimtab.loop.trials import crossing
 from trimtab.loop.trials.executor import Material
@@ -26,15 +25,10 @@ from trimtab.runtime.quality import Answered
 from trimtab.store.packet import file_digest
 from trimtab.store.study import load_study, resolve_model
 
-RUN = RunInfo(
-    id="tune-today-1", plan="today", slice="tune", source="measured", workload_sha256="w", envelope_sha256="e",
-    start_state="fresh", seed=0, workers=1, cores=(1,), driver_core=0,
-)  # fmt: skip
-LOAD = Workload(
-    id="load", dim_names=("width",), scheduled=np.array([0, 5]), dims=np.array([[7], [9]]),
-    stream=np.zeros(2, np.int32), streams=("s",), payload=np.zeros(2, np.int32), payload_kind="random",
-    deadline=np.array([-1, -1]), provenance=Provenance(files=(), time_scale=1.0),
-)  # fmt: skip
+RUN = run_info(
+    id="tune-today-1", plan="today", slice="tune", source="measured", start_state="fresh", cores=(1,), driver_core=0
+)
+LOAD = workload_of([0, 5], [7, 9], id="load")
 PROFILED = CompileProfile(
     plan="today", entry="any", backend="null", versions={"null": "1"}, options=CompileOptions(), compile_ns=5,
     memory_bytes=1, peak_bytes=2, inspection=Inspection(executed=(1, 7), operators=(), operators_before=0),
@@ -46,14 +40,7 @@ PROFILED = CompileProfile(
 @pytest.fixture
 def material(tmp_path: Path) -> Material:
     study = load_study(write_study(tmp_path))
-    envelope = msgspec.convert(
-        dict.fromkeys(("host", "kernel", "cpu_model", "microcode", "firmware", "governor", "power_profile",
-                       "virtualisation", "cgroup", "huge_pages", "clock_source", "compiler", "python"), "x")
-        | {"cpu_flags": (), "cores_online": 2, "cores_allowed": (0, 1), "quota_cores": None, "memory_bytes": 1,
-           "memory_limit_bytes": None, "versions": {}},
-        Envelope,
-    )  # fmt: skip
-    return Material(study, tmp_path, resolve_model(study, tmp_path), envelope)
+    return Material(study, tmp_path, resolve_model(study, tmp_path), envelope())
 
 
 def there_and_back(study: Study, model: ModelFile, trial: Profile | Answers | Replay) -> crossing.Job:

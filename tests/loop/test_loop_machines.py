@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from loop_kit import STUDY, Silent, write_study
+from machines_kit import BESIDE, HERE, HOME, THERE
 from msgspec.structs import replace
 
 from trimtab.domain.envelope import Envelope
@@ -28,14 +29,6 @@ from trimtab.serving.simulate import simulate
 from trimtab.store.codec import digest
 from trimtab.store.packet import Packet
 from trimtab.store.study import load_study
-
-HOME = Envelope(
-    host="home", kernel="", cpu_model="", cpu_flags=(), cores_online=2, cores_allowed=(0, 1), microcode="", firmware="",
-    governor="", power_profile="", virtualisation="", quota_cores=None, cgroup="", memory_bytes=1,
-    memory_limit_bytes=None, huge_pages="", clock_source="", compiler="", python="", versions={},
-)  # fmt: skip
-BESIDE = replace(HOME, host="beside")
-HERE, THERE = digest(HOME), digest(BESIDE)
 
 
 def profile_of(plan: str) -> CompileProfile:

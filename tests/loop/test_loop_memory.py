@@ -8,7 +8,8 @@ import pytest
 from loop_kit import Silent, write_study
 from msgspec.structs import replace
 
-from trimtab.domain.envelope import Assumptions, Envelope, memory_limit
+from parts import envelope
+from trimtab.domain.envelope import Assumptions, memory_limit
 from trimtab.domain.figure import Findings
 from trimtab.domain.plan import ServePolicy
 from trimtab.domain.profile import CompileOptions, CompileProfile, Inspection, MemoryPoint
@@ -19,11 +20,7 @@ from trimtab.store.packet import Packet
 from trimtab.store.study import load_study
 
 GIB, MIB = 2**30, 2**20
-MACHINE = Envelope(
-    host="h", kernel="k", cpu_model="c", cpu_flags=(), cores_online=2, cores_allowed=(0, 1), microcode="", firmware="",
-    governor="", power_profile="", virtualisation="", quota_cores=None, cgroup="v2 /", memory_bytes=8 * GIB,
-    memory_limit_bytes=3 * GIB, huge_pages="", clock_source="", compiler="", python="3", versions={},
-)  # fmt: skip
+MACHINE = envelope(cgroup="v2 /", memory_bytes=8 * GIB, memory_limit_bytes=3 * GIB)
 
 
 @pytest.fixture

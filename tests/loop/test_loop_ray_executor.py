@@ -9,16 +9,15 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 from loop_kit import Silent, write_study
+from machines_kit import BESIDE, HERE, HOME, THERE
 from msgspec.structs import replace
-from test_loop_machines import BESIDE, HERE, HOME, THERE
 
+from parts import run_info, workload_of
 from trimtab.domain.envelope import Envelope
 from trimtab.domain.profile import CompileProfile
 from trimtab.domain.trace import MARK_COLUMNS, REQUEST_COLUMNS, RunInfo, Trace, empty
-from trimtab.domain.workload import Provenance, Workload
 from trimtab.errors import MachineError, RunError, UsageError
 from trimtab.loop.trials import crossing
 from trimtab.loop.trials.executor import Group, Material
@@ -163,15 +162,10 @@ def profile(material: Material, name: str) -> Profile:
 
 
 def replay(material: Material, name: str, profiles: tuple[CompileProfile, ...] = ()) -> Replay:
-    load = Workload(
-        id="load", dim_names=("width",), scheduled=np.array([0]), dims=np.array([[7]]), stream=np.zeros(1, np.int32),
-        streams=("s",), payload=np.zeros(1, np.int32), payload_kind="random", deadline=np.array([-1]),
-        provenance=Provenance(files=(), time_scale=1.0),
-    )  # fmt: skip
-    run = RunInfo(
-        id=name, plan="today", slice="tune", source="measured", workload_sha256="w", envelope_sha256="?",
-        start_state="fresh", seed=0, workers=1, cores=(1,), driver_core=0,
-    )  # fmt: skip
+    load = workload_of([0], 7, id="load")
+    run = run_info(
+        id=name, plan="today", slice="tune", source="measured", envelope_sha256="?", cores=(1,), driver_core=0
+    )
     plan = material.study.baseline
     return Replay(stage="replay", note=name, plan=plan, run=run, workload=load, profiles=profiles, hang_s=1.0)
 

@@ -14,10 +14,9 @@ import psutil
 import pytest
 from loop_kit import need_two_cores, write_study
 
+from parts import run_info, workload_of
 from trimtab.domain.envelope import Envelope
 from trimtab.domain.profile import CompileOptions, CompileProfile, Inspection, ShapeTiming
-from trimtab.domain.trace import RunInfo
-from trimtab.domain.workload import Provenance, Workload
 from trimtab.errors import DataError
 from trimtab.loop.trials import crossing
 from trimtab.loop.trials.ray_node import Node
@@ -49,15 +48,8 @@ def replay_of(folder: Path, seconds: float) -> bytes:
     """The order to replay ``seconds`` of traffic on the null backend."""
     study = load_study(write_study(folder))
     count = round(seconds * 100)
-    load = Workload(
-        id="load", dim_names=("width",), scheduled=np.arange(count) * 10_000_000, dims=np.full((count, 1), 7),
-        stream=np.zeros(count, np.int32), streams=("s",), payload=np.zeros(count, np.int32), payload_kind="random",
-        deadline=np.full(count, -1), provenance=Provenance(files=(), time_scale=1.0),
-    )  # fmt: skip
-    run = RunInfo(
-        id="one", plan="today", slice="tune", source="measured", workload_sha256="w", envelope_sha256="e",
-        start_state="fresh", seed=0, workers=1, cores=(1,), driver_core=0,
-    )  # fmt: skip
+    load = workload_of(np.arange(count) * 10_000_000, 7, id="load", payload=np.zeros(count, np.int32))
+    run = run_info(id="one", plan="today", slice="tune", source="measured", cores=(1,), driver_core=0)
     profile = CompileProfile(
         plan="today", entry="any", backend="null", versions={}, options=CompileOptions(), compile_ns=1, memory_bytes=1,
         peak_bytes=1, inspection=Inspection(executed=(1, 7), operators=(), operators_before=0),

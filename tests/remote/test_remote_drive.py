@@ -11,13 +11,14 @@ import pytest
 from kserve_kit import NETWORK, KServe, Served, serving, write_network
 from remote_kit import Quiet
 
+from parts import run_info, workload_of
 from trimtab.domain.events import ERROR_KINDS
 from trimtab.domain.noun import NEVER
 from trimtab.domain.ports import Arrays
 from trimtab.domain.remote import parse_target
 from trimtab.domain.study import InputSpec, ModelSpec, OutputSpec
-from trimtab.domain.trace import RunInfo, Trace
-from trimtab.domain.workload import Provenance, Workload
+from trimtab.domain.trace import Trace
+from trimtab.domain.workload import Workload
 from trimtab.errors import ModelError, RunError
 from trimtab.runtime.kserve import Connection
 from trimtab.runtime.remote import RemoteRequest, drive
@@ -39,26 +40,12 @@ class Numbers:
         return {"x": np.arange(dims[0], dtype=np.float32).reshape(1, -1) + payload}
 
 
-def workload(count: int, gap_ns: int = 2 * MS) -> Workload:
-    return Workload(
-        id="w",
-        dim_names=("width",),
-        scheduled=np.arange(count, dtype=np.int64) * gap_ns,
-        dims=np.full((count, 1), 20, dtype=np.int64) + np.arange(count).reshape(-1, 1) % 3,
-        stream=np.zeros(count, dtype=np.int32),
-        streams=("all",),
-        payload=np.arange(count, dtype=np.int32),
-        payload_kind="random",
-        deadline=np.full(count, NEVER, dtype=np.int64),
-        provenance=Provenance(files=(), time_scale=1.0),
-    )
+def even(count: int, gap_ns: int = 2 * MS) -> Workload:
+    return workload_of(np.arange(count) * gap_ns, 20 + np.arange(count) % 3)
 
 
 def driven(served: Served, load: Workload, wait_s: float = 10.0) -> Trace:
-    run = RunInfo(
-        id="run", plan="server", slice="tune", source="driven", workload_sha256="", envelope_sha256="", seed=0,
-        start_state="as found", workers=0, cores=(), driver_core=CORE,
-    )  # fmt: skip
+    run = run_info(plan="server", slice="tune", source="driven", start_state="as found", workers=0, driver_core=CORE)
     target = parse_target(served.target)
     assert target is not None
     request = RemoteRequest(
@@ -76,7 +63,7 @@ def errors(trace: Trace) -> dict[int, str]:
 
 def test_every_request_ends_once_and_counts_from_its_scheduled_time(network: Path) -> None:
     with serving(KServe(network)) as served:
-        trace = driven(served, workload(40))
+        trace = driven(served, even(40))
     req = trace.requests
     assert errors(trace) == {}
     assert req["scheduled"].tolist() == [number * 2 * MS for number in range(40)]
@@ -93,7 +80,7 @@ def test_many_requests_are_outstanding_while_the_server_is_slow(network: Path) -
     service = KServe(network)
     service.answered = lambda number: together.wait(10)  # nobody is answered before all were sent
     with serving(service, threads=20) as served:
-        trace = driven(served, workload(20, gap_ns=MS), wait_s=30.0)
+        trace = driven(served, even(20, gap_ns=MS), wait_s=30.0)
     assert errors(trace) == {}
 
 
@@ -103,7 +90,7 @@ def test_each_way_to_fail_has_its_kind(network: Path) -> None:
         15: "short", 17: "zero rows", 19: "not raw",
     }  # fmt: skip
     with serving(KServe(network, faults=faults)) as served:
-        trace = driven(served, workload(22), wait_s=0.25)
+        trace = driven(served, even(22), wait_s=0.25)
     assert errors(trace) == {
         1: "backend-error", 3: "unavailable", 5: "rejected", 7: "timeout", 9: "bad-output", 11: "bad-output",
         13: "bad-output", 15: "bad-output", 17: "bad-output",
@@ -118,7 +105,7 @@ def test_a_connection_that_drops_fails_what_is_sent_and_ends_the_run(network: Pa
     service = KServe(network)
     with serving(service) as served:
         service.answered = lambda number: number == 10 and served.stop_soon()
-        trace = driven(served, workload(40, gap_ns=10 * MS), wait_s=1.0)
+        trace = driven(served, even(40, gap_ns=10 * MS), wait_s=1.0)
     lost = errors(trace)
     assert set(lost.values()) <= {"unavailable", "timeout"}
     assert {0, 1, 2} & lost.keys() == set()
@@ -132,7 +119,7 @@ def test_the_server_says_what_it_is_and_what_it_counted(network: Path, tmp_path:
         assert target is not None
         with Connection(target) as connection:
             said, before = connection.server(), connection.counters()
-            driven(served, workload(12))
+            driven(served, even(12))
             after = connection.counters()
     assert (said.name, said.version, said.platform, said.instances) == ("kit", "1.2.3", "onnxruntime_onnx", 1)
     assert before is not None

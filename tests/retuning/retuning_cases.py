@@ -7,9 +7,10 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from parts import run_info
 from trimtab.domain.noun import EntryId, Executed, Ns
 from trimtab.domain.study import Study
-from trimtab.domain.trace import BATCH_COLUMNS, MARK_COLUMNS, SAMPLE_COLUMNS, RunInfo, Table, Trace, empty
+from trimtab.domain.trace import BATCH_COLUMNS, MARK_COLUMNS, SAMPLE_COLUMNS, Table, Trace, empty
 
 MS = 1_000_000
 
@@ -60,12 +61,9 @@ def from_times(scheduled: Any, started: Any, done: Any, error: Any = 0, *, plan:
     batches["dispatched"][:], batches["started"][:] = started, started
     batches["ended"][:], batches["done"][:] = done, done
     batches["executed_size"][:], batches["entry"][:], batches["exec.width"][:] = 1, 0, 100
-    info = RunInfo(
-        id="r", plan=plan, slice="tune", source="simulated", workload_sha256="w", envelope_sha256="e",
-        start_state="fresh", seed=1, workers=1, cores=(1,), driver_core=0,
-    )  # fmt: skip
     return Trace(
-        run=info, dim_names=("width",), streams=("s",), entries=("any",), details=(),
+        run=run_info(plan=plan, slice="tune", start_state="fresh"),
+        dim_names=("width",), streams=("s",), entries=("any",), details=(),
         requests=requests, batches=batches, marks=empty(MARK_COLUMNS), samples=empty(SAMPLE_COLUMNS),
     )  # fmt: skip
 

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 from retuning_cases import noisy, study, trace
 
-from trimtab.domain.envelope import Envelope
+from parts import envelope
 from trimtab.domain.plan import ServePolicy
 from trimtab.domain.trace import MARK_COLUMNS, MARK_KINDS, empty
 from trimtab.retuning.comparable import differs, forbids, machine_differs, plan_forbids, versions_differ
@@ -17,11 +17,7 @@ from trimtab.retuning.reproduce import occasions, overall, repeat, sentence
 
 STUDY = study()
 SLA = STUDY.sla
-ENVELOPE = Envelope(
-    host="a", kernel="6.1", cpu_model="EPYC", cpu_flags=("avx2", "amx"), cores_online=2, cores_allowed=(0, 1),
-    microcode="1", firmware="", governor="", power_profile="", virtualisation="kvm", quota_cores=None, cgroup="v1",
-    memory_bytes=1, memory_limit_bytes=None, huge_pages="", clock_source="tsc", compiler="", python="3.11", versions={},
-)  # fmt: skip
+ENVELOPE = envelope(kernel="6.1", cpu_flags=("avx2", "amx"))
 
 
 def arm(scale: float, seed: int, replays: int = 3, spread: float = 0.02) -> list[Any]:

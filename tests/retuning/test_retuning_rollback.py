@@ -16,7 +16,8 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
 import decisions
 import triggers as bench
 
-from trimtab.domain.workload import Provenance, Slice, Workload
+from parts import workload_of
+from trimtab.domain.workload import Slice, Workload
 from trimtab.retuning.rollback import Redrawn, Rule, prove, redraw, rule_of, stretch, wilson
 
 RNG = np.random.default_rng
@@ -28,13 +29,7 @@ def replay(late_per_window: list[int]) -> Any:
 
 
 def load(scheduled: list[int]) -> Workload:
-    n = len(scheduled)
-    return Workload(
-        id="w", dim_names=("width",), scheduled=np.array(scheduled, dtype=np.int64),
-        dims=np.arange(n).reshape(-1, 1), stream=np.zeros(n, dtype=np.int32), streams=("s",),
-        payload=np.arange(n, dtype=np.int32), payload_kind="random", deadline=np.full(n, -1),
-        provenance=Provenance(files=(), time_scale=1.0), slices=(Slice(name="tune", start=0, stop=1),),
-    )  # fmt: skip
+    return workload_of(scheduled, np.arange(len(scheduled)), slices=(Slice(name="tune", start=0, stop=1),))
 
 
 def test_the_bound_is_what_two_windows_running_reached_plus_one_request() -> None:

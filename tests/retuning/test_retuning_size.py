@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from retuning_cases import MS, from_times, study
 
+from parts import workload_of
 from trimtab.domain.plan import Plan
 from trimtab.domain.study import Sla
 from trimtab.domain.trace import Trace
-from trimtab.domain.workload import Provenance, Workload
+from trimtab.domain.workload import Workload
 from trimtab.retuning import findings
 from trimtab.retuning.size import Run, carries, scaled, size, utilisation, with_cores
 
@@ -26,12 +27,7 @@ P95 = Sla(metric="p95", bound_ms=60.0)
 
 
 def every(gap_ms: float, n: int = 300) -> Workload:
-    return Workload(
-        id="w", dim_names=("width",), scheduled=np.rint(np.arange(n) * gap_ms * MS).astype(np.int64),
-        dims=np.full((n, 1), 9), stream=np.zeros(n, dtype=np.int32), streams=("s",),
-        payload=np.zeros(n, dtype=np.int32), payload_kind="random", deadline=np.full(n, -1),
-        provenance=Provenance(files=(), time_scale=1.0),
-    )  # fmt: skip
+    return workload_of(np.rint(np.arange(n) * gap_ms * MS))
 
 
 def constant(service_ms: float) -> Run:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from parts import run_info, workload_of
 from trimtab.backends import factory, null
 from trimtab.domain.events import (
     BatchReport,
@@ -30,7 +31,7 @@ from trimtab.domain.plan import BatchPolicy, CompileSpec, Entry, Plan, ServePoli
 from trimtab.domain.ports import Arrays, ModelFile
 from trimtab.domain.study import Crop, InputSpec, ModelSpec, OutputSpec
 from trimtab.domain.trace import RunInfo
-from trimtab.domain.workload import Provenance, Workload
+from trimtab.domain.workload import Workload
 from trimtab.mapping.cost import CostModel
 from trimtab.mapping.route import Router
 from trimtab.runtime import wire
@@ -73,35 +74,12 @@ def plan_of(
 
 
 def load(times_ms: Sequence[float], widths: Sequence[int] = ()) -> Workload:
-    n = len(times_ms)
-    return Workload(
-        id="w",
-        dim_names=("width",),
-        scheduled=np.round(np.array(times_ms, dtype=np.float64) * 1e6).astype(np.int64),
-        dims=np.array(list(widths) or [5] * n, dtype=np.int64).reshape(n, 1),
-        stream=np.zeros(n, dtype=np.int32),
-        streams=("all",),
-        payload=np.arange(n, dtype=np.int32),
-        payload_kind="random",
-        deadline=np.full(n, -1, dtype=np.int64),
-        provenance=Provenance(files=(), time_scale=1.0),
-    )
+    return workload_of(np.round(np.array(times_ms, dtype=np.float64) * 1e6), list(widths) or 5)
 
 
 def info(workers: int, cores: tuple[int, ...] | None = None) -> RunInfo:
-    return RunInfo(
-        id="run",
-        plan="p",
-        slice="all",
-        source="measured",
-        workload_sha256="",
-        envelope_sha256="",
-        start_state="warm",
-        seed=1,
-        workers=workers,
-        cores=cores if cores is not None else tuple(range(workers)),
-        driver_core=CORES[0],
-    )
+    pinned = tuple(range(workers)) if cores is None else cores
+    return run_info(source="measured", workers=workers, cores=pinned, driver_core=CORES[0])
 
 
 def request_of(workload: Workload, plan: Plan, **changes: object) -> ReplayRequest:

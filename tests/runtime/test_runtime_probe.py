@@ -9,7 +9,8 @@ import pytest
 from msgspec.structs import replace
 from runtime_kit import CORES
 
-from trimtab.domain.envelope import Assumptions, Envelope
+from parts import envelope
+from trimtab.domain.envelope import Assumptions
 from trimtab.domain.noun import NEVER
 from trimtab.errors import MachineError
 from trimtab.runtime import cgroup
@@ -205,28 +206,10 @@ def test_the_sampler_counts_throttling_from_its_own_start(tmp_path: Path) -> Non
     assert math.isnan(machine.celsius)
 
 
-ENVELOPE = Envelope(
-    host="h",
-    kernel="6",
-    cpu_model="m",
-    cpu_flags=("avx2",),
-    cores_online=2,
-    cores_allowed=(0, 1),
-    microcode="",
-    firmware="",
-    governor="",
-    power_profile="",
-    virtualisation="kvm",
-    quota_cores=None,
-    cgroup="v1 /x",
-    memory_bytes=4 * 2**30 - 2**28,
-    memory_limit_bytes=None,
-    huge_pages="",
-    clock_source="",
-    compiler="",
-    python="3",
+ENVELOPE = envelope(
+    cpu_flags=("avx2",), virtualisation="kvm", cgroup="v1 /x", memory_bytes=4 * 2**30 - 2**28,
     versions={"openvino": "2026.0"},
-)
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(

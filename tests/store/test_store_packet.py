@@ -12,18 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from store_examples import STUDY, same_table, trace, workload
 
-from trimtab.domain.envelope import Envelope, EnvelopeCheck
+from parts import envelope
+from trimtab.domain.envelope import EnvelopeCheck
 from trimtab.domain.figure import Figure, Findings
 from trimtab.domain.profile import CompileFailure, CompileOptions, CompileProfile, Inspection
 from trimtab.errors import PacketError
 from trimtab.store.packet import Packet, build_manifest, load_record, verify
 from trimtab.store.study import parse_study
 
-ENVELOPE = Envelope(
-    host="h", kernel="6", cpu_model="c", cpu_flags=("avx2",), cores_online=2, cores_allowed=(0, 1), microcode="",
-    firmware="", governor="", power_profile="", virtualisation="kvm", quota_cores=None, cgroup="v1", memory_bytes=1,
-    memory_limit_bytes=None, huge_pages="", clock_source="tsc", compiler="", python="3.11", versions={"null": "1"},
-)  # fmt: skip
+ENVELOPE = envelope(host="h", cpu_flags=("avx2",), virtualisation="kvm", versions={"null": "1"})
 CHECK = EnvelopeCheck(name="cores", assumed="2", probed="2", status="agrees")
 PROFILE = CompileProfile(
     plan="today", entry="any", backend="null", versions={}, options=CompileOptions(), compile_ns=1, memory_bytes=2,
