@@ -174,6 +174,23 @@ def test_blocks_give_the_rows_that_single_lines_give(
         assert rows(path, every=True) == rows(path, every=False)
 
 
+def test_a_quoted_cell_makes_only_its_own_block_slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow: list[int] = []
+    by_row = _csv._by_row
+
+    def noted(*given: Any) -> None:
+        slow.append(given[4])
+        by_row(*given)
+
+    monkeypatch.setattr(_csv, "_by_row", noted)
+    monkeypatch.setattr(_file, "BLOCK", 64)
+    lines = [f"{k},client-{k % 3}" for k in range(100)]
+    lines[50] = '"5\n0","a ""b"""'
+    found = rows(write(tmp_path / "t.csv", "\n".join(["a,b", *lines])), every=True)
+    assert (found[49], found[50], found[51]) == ((51, "client-1", "49"), (53, 'a "b"', "5\n0"), (54, "client-0", "51"))
+    assert (len(found), found[99], len(slow)) == (100, (102, "client-0", "99"), 1)
+
+
 def test_a_line_without_an_end_is_refused_by_its_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_file, "LONGEST_LINE", 64)
     monkeypatch.setattr(_file, "BLOCK", 16)

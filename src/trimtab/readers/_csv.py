@@ -1,21 +1,22 @@
 """CSV: UTF-8, a header line, and the delimiter (comma, semicolon, tab or bar) that the header holds most of.
 
-Most tables are written by machines: no quotes, one number of fields in every line. Such a file is cut into columns
-block by block, where it lies; from the first block on that is any different, the rest is read row by row.
+Most tables are written by machines: no quotes, one number of fields in every line. Such lines are cut into columns
+block by block, where they lie; a block that is any different is read row by row.
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator
+import math
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from trimtab.errors import DataError
-from trimtab.readers._file import byte_lines, line_blocks, open_bytes
+from trimtab.readers._file import Lines, open_bytes
 from trimtab.readers._packed import Cut, Ints
 from trimtab.readers._rows import Accept, Gather, Want, require_columns
 
@@ -33,43 +34,49 @@ class _Shape(NamedTuple):
 def columns(path: Path) -> list[str]:
     """The names in the header."""
     with open_bytes(path) as file:
-        return _header(path, _lines(path, byte_lines(path, file)))[1]
+        return _header(path, Lines(path, file))[1]
 
 
 def read(path: Path, want: Want, accept: Accept) -> int:
     """Hand on the wanted rows; return how many the file has. Blank lines are no rows."""
     with open_bytes(path) as file:
-        delimiter, names = _header(path, _lines(path, byte_lines(path, file)))
+        lines = Lines(path, file)
+        delimiter, names = _header(path, lines)
         require_columns(path, want, names)
         shape = _Shape(delimiter, len(names), [names.index(name) for name in want.keys])
         gather = Gather("line", want, accept)
-        done, rest = _blocks(path, file, shape, gather) if want.whole else (1, [])
-        lines = _lines(path, chain(rest, byte_lines(path, file, done + len(rest))), done)
-        for place, row in _rows(path, lines, delimiter, done):
-            if gather.due():
-                values = [row[k].strip() or None if k < len(row) else None for k in shape.positions]
-                gather.add(place, values)
+        if want.whole:
+            _by_block(path, lines, shape, gather)
+        else:
+            _by_row(path, lines, shape, gather, lines.number, math.inf)
         gather.flush()
         return gather.rows
 
 
-def _blocks(path: Path, file: BinaryIO, shape: _Shape, gather: Gather) -> tuple[int, list[bytes]]:
-    """Hand on blocks as long as they are plain; how many lines these were, header included, and the lines of the first
-    block that is not."""
-    lines = 1
-    for data in line_blocks(path, file, lines):
-        cut = _columns(data, shape)
-        if cut is None:
-            return lines, [line + b"\n" for line in data.removesuffix(b"\n").split(b"\n")]
-        count = data.count(b"\n") + (not data.endswith(b"\n"))
-        gather.add_all(range(lines + 1, lines + 1 + count), cut)
-        lines += count
-    return lines, []
+def _by_block(path: Path, lines: Lines, shape: _Shape, gather: Gather) -> None:
+    before = lines.number
+    while data := lines.block():
+        cut, count = _columns(data, shape), lines.number - before
+        if cut is not None:
+            gather.add_all(range(before + 1, before + 1 + count), cut)
+        else:
+            block = (line + b"\n" for line in data.removesuffix(b"\n").split(b"\n"))
+            _by_row(path, chain(block, lines), shape, gather, before, count)
+        before = lines.number
+
+
+def _by_row(path: Path, lines: Iterator[bytes], shape: _Shape, gather: Gather, before: int, count: float) -> None:
+    """Hand on the rows of the next ``count`` lines, the last of them with whatever lines its quotes reach into;
+    ``before`` lines were read before."""
+    for place, row in _rows(path, lines, shape.delimiter, before, count):
+        if gather.due():
+            values = [row[k].strip() or None if k < len(row) else None for k in shape.positions]
+            gather.add(place, values)
 
 
 def _columns(data: bytes, shape: _Shape) -> list[Cut] | None:
     """The wanted columns of a block of lines; None where one of them is quoted, blank, or of other fields."""
-    if b'"' in data or not data.isascii():
+    if b'"' in data or not _is_text(data):
         return None
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n")
@@ -81,6 +88,13 @@ def _columns(data: bytes, shape: _Shape) -> list[Cut] | None:
     before = np.concatenate((np.full(1, -1), cuts[:-1, -1]))
     begins = [before if k == 0 else cuts[:, k - 1] for k in shape.positions]
     return [_cut(data, begin + 1, cuts[:, k]) for begin, k in zip(begins, shape.positions, strict=True)]
+
+
+def _is_text(data: bytes) -> bool:
+    try:
+        return data.isascii() or bool(data.decode())
+    except UnicodeDecodeError:
+        return False
 
 
 def _cut(data: bytes, begin: Ints, end: Ints) -> Cut:
@@ -99,20 +113,24 @@ def _cuts(data: bytes, shape: _Shape) -> Ints | None:
     return cuts.reshape(-1, shape.fields) if even else None
 
 
-def _rows(path: Path, lines: Iterator[str], delimiter: str, before: int) -> Iterator[tuple[int, list[str]]]:
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+def _rows(
+    path: Path, lines: Iterator[bytes], delimiter: str, before: int, count: float
+) -> Iterator[tuple[int, list[str]]]:
+    reader = csv.reader(_texts(path, lines, before), delimiter=delimiter, strict=True)
     try:
         for row in reader:
             if row:
                 yield reader.line_num + before, row
+            if reader.line_num >= count:
+                return
     except csv.Error as error:
         raise DataError(
             f"line {reader.line_num + before} is not valid CSV: {error}", where=str(path), fix="check its quotes"
         ) from error
 
 
-def _header(path: Path, lines: Iterator[str]) -> tuple[str, list[str]]:
-    first = next(lines, "")
+def _header(path: Path, lines: Lines) -> tuple[str, list[str]]:
+    first = next(_texts(path, lines), "")
     delimiter = max(_DELIMITERS, key=first.count)
     try:
         names = next(csv.reader([first], delimiter=delimiter, strict=True), [])
@@ -121,7 +139,7 @@ def _header(path: Path, lines: Iterator[str]) -> tuple[str, list[str]]:
     return delimiter, [name.strip() for name in names]
 
 
-def _lines(path: Path, lines: Iterable[bytes], before: int = 0) -> Iterator[str]:
+def _texts(path: Path, lines: Iterator[bytes], before: int = 0) -> Iterator[str]:
     """Lines as text; ``before`` = lines of the file that were read before."""
     for number, line in enumerate(lines, start=before + 1):
         try:

@@ -99,9 +99,9 @@ def data_errors(path: Path) -> Iterator[None]:
         ) from error
 
 
-def byte_lines(path: Path, file: BinaryIO, before: int = 0) -> Iterator[bytes]:
-    """Lines with their ends; ``before`` of them were read already. DataError for one that is too long to be a row."""
-    number, size, total = before, path.stat().st_size, 0
+def byte_lines(path: Path, file: BinaryIO) -> Iterator[bytes]:
+    """Lines with their ends. DataError for one that is too long to be a row."""
+    number, size, total = 0, path.stat().st_size, 0
     while line := file.readline(LONGEST_LINE + 1):
         number, total = number + 1, total + len(line)
         _refuse_bomb(path, size, total)
@@ -110,18 +110,36 @@ def byte_lines(path: Path, file: BinaryIO, before: int = 0) -> Iterator[bytes]:
         yield line
 
 
-def line_blocks(path: Path, file: BinaryIO, before: int = 0) -> Iterator[bytes]:
-    """The same lines in blocks of whole ones."""
-    size, total = path.stat().st_size, 0
-    while block := file.read(BLOCK):
-        tail = b"" if block.endswith(b"\n") else file.readline(LONGEST_LINE + 1)
-        total += len(block) + len(tail)
-        _refuse_bomb(path, size, total)
+class Lines(Iterator[bytes]):
+    """The same lines one by one or, between them, in blocks of whole ones; ``number`` = how many were read."""
+
+    def __init__(self, path: Path, file: BinaryIO) -> None:
+        self.number = 0
+        self._path, self._file = path, file
+        self._size, self._total = path.stat().st_size, 0
+
+    def __next__(self) -> bytes:
+        line = self._file.readline(LONGEST_LINE + 1)
+        if not line:
+            raise StopIteration
+        if len(line) > LONGEST_LINE:
+            raise _too_long(self._path, self.number + 1)
+        return self._counted(line)
+
+    def block(self) -> bytes:
+        """The next lines, about BLOCK bytes of them; empty at the end."""
+        block = self._file.read(BLOCK)
+        tail = b"" if block.endswith(b"\n") else self._file.readline(LONGEST_LINE + 1)
         begun = len(block) - block.rfind(b"\n") - 1
         if begun + len(tail) > LONGEST_LINE:
-            raise _too_long(path, before + block.count(b"\n") + 1)
-        yield block + tail
-        before += block.count(b"\n") + tail.count(b"\n")
+            raise _too_long(self._path, self.number + block.count(b"\n") + 1)
+        return self._counted(block + tail)
+
+    def _counted(self, data: bytes) -> bytes:
+        self.number += data.count(b"\n") + (data[-1:] not in (b"\n", b""))
+        self._total += len(data)
+        _refuse_bomb(self._path, self._size, self._total)
+        return data
 
 
 def _too_long(path: Path, number: int) -> DataError:

@@ -46,7 +46,7 @@ class Packed(Sequence[Text]):
 
 
 class Cut(Packed):
-    """ASCII text in ``data`` from ``begin`` to ``end``, int64[n] each; ``missing`` bool[n] = there is no value."""
+    """UTF-8 text in ``data`` from ``begin`` to ``end``, int64[n] each; ``missing`` bool[n] = there is no value."""
 
     def __init__(self, data: bytes, begin: Ints, end: Ints, missing: Bools) -> None:
         self.data, self.begin, self.end, self.missing = data, begin, end, missing
@@ -64,11 +64,13 @@ class Cut(Packed):
         return self.begin.size
 
     def _text(self, k: int) -> Text:
-        return self.data[self.begin[k] : self.end[k]].decode("ascii").strip() or None
+        return self.data[self.begin[k] : self.end[k]].decode().strip() or None
 
     def _texts(self) -> list[Text]:
-        text = self.data.decode("ascii")
         ends = zip(self.begin.tolist(), self.end.tolist(), strict=True)
+        if not self.data.isascii():
+            return [self.data[begin:end].decode().strip() or None for begin, end in ends]
+        text = self.data.decode()
         return [text[begin:end].strip() or None for begin, end in ends]
 
 
