@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from trimtab.cli.app import main
 from trimtab.loop.verbs import draft
@@ -17,8 +18,9 @@ WHOLE = Drafted(
     fill_in=(),
     traffic="the trace holds 1,500 requests, 40/s over 37.5 s; tokens 4 to 77",
     measured="measured on openvino, core 0: a request takes 2 ms on average and 4 ms at the 95th percentile of sizes",
+    fault="",
 )
-OPEN = Drafted(study="s.toml", backend="null", fill_in=("workload.arrivals.time: columns: a",), traffic="", measured="")
+OPEN = replace(WHOLE, fill_in=("workload.arrivals.time: columns: a",), traffic="", measured="")
 
 
 def init(monkeypatch: pytest.MonkeyPatch, found: Drafted, *options: str) -> int:
@@ -48,9 +50,19 @@ def test_what_is_left_to_fill_in_comes_before_the_run(
     ]
 
 
+def test_a_network_that_does_not_run_is_to_be_corrected_first(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert init(monkeypatch, replace(WHOLE, measured="", fault="compiler-error: at (1, 999): no such row")) == 0
+    assert capfd.readouterr().out.splitlines()[2:] == [
+        "the network does not run, so rate and bound are not taken from it: compiler-error: at (1, 999): no such row",
+        "next: correct what keeps it from running (the sizes, mostly), then trimtab run s.toml",
+    ]
+
+
 def test_the_json(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     assert init(monkeypatch, WHOLE, "--json") == 0
-    assert list(json.loads(capfd.readouterr().out)) == ["study", "backend", "fill_in", "traffic", "measured"]
+    assert list(json.loads(capfd.readouterr().out)) == ["study", "backend", "fill_in", "traffic", "measured", "fault"]
 
 
 def test_a_network_that_is_not_there(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -177,3 +177,22 @@ def test_a_table_without_rows_is_told_so(tmp_path: Path) -> None:
     (tmp_path / "head.csv").write_text(f"{HEAD}\n")
     with pytest.raises(DataError, match=r"head\.csv has no rows"):
         write_draft(texts(tmp_path), tmp_path / "head.csv", tmp_path / "study.toml", force=False, progress=Silent())
+
+
+def test_a_network_that_cannot_run_its_largest_size_says_so_beforehand(tmp_path: Path) -> None:
+    """A table of positions of 40 rows, and requests of up to 77 tokens."""
+    need_two_cores()
+    nodes = [
+        helper.make_node("Shape", ["x"], ["shape"]),
+        helper.make_node("Gather", ["shape", "one"], ["length"]),
+        helper.make_node("Slice", ["places", "zero", "length"], ["p"]),
+        helper.make_node("Add", ["x", "p"], ["y"]),
+    ]
+    tables = {"one": np.array([1]), "zero": np.array([0]), "places": np.ones(40, "float32")}
+    given, made = (helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", "tokens"]) for name in ("x", "y"))
+    network = saved(tmp_path, "places", nodes, [given], made, tables)
+    table = trace(tmp_path, HEAD, np.arange(300) % 77 + 1, clients(300))
+    drafted = write_draft(network, table, tmp_path / "study.toml", force=False, progress=Silent())
+    assert "(1, 77)" in drafted.fault
+    assert drafted.measured == ""
+    assert load_study(tmp_path / "study.toml").workload.rate is None

@@ -33,13 +33,11 @@ def init(model: Path, *, trace: Path, out: Path = Path("study.toml"), force: boo
     if json:
         show.raw_json(drafted)
         return 0
-    show.lines(
-        [
-            f"{out}: written; look at every line marked GUESS or CHOOSE",
-            *filter(None, (drafted.traffic, drafted.measured)),
-        ]
-    )
-    show.lines(f"fill in {what}" for what in drafted.fill_in)
+    told = [f"{out}: written; look at every line marked GUESS or CHOOSE", drafted.traffic, drafted.measured]
+    told += [f"fill in {what}" for what in drafted.fill_in]
     first = "fill these in, then " if drafted.fill_in else ""
-    show.lines([f"next: {first}trimtab run {out}"])
+    if drafted.fault:
+        told.append(f"the network does not run, so rate and bound are not taken from it: {drafted.fault}")
+        first = "correct what keeps it from running (the sizes, mostly), then "
+    show.lines([*filter(None, told), f"next: {first}trimtab run {out}"])
     return 0

@@ -27,13 +27,15 @@ LARGEST = 2**31 - 1
 
 class Drafted(Noun, frozen=True, kw_only=True):
     """A study that was written: what is still to be filled in by hand; what the traffic is (a wrong unit shows in it);
-    and what the look at the network gave. The last two are empty where something is to be filled in."""
+    what the look at the network gave, or why it does not run. All but the first are empty where something is to be
+    filled in."""
 
     study: str
     backend: str
     fill_in: tuple[str, ...]
     traffic: str
     measured: str
+    fault: str
 
 
 def write_draft(model: Path, trace: Path, out: Path, *, force: bool, progress: Progress) -> Drafted:
@@ -52,12 +54,12 @@ def write_draft(model: Path, trace: Path, out: Path, *, force: bool, progress: P
     text = partial(draft_study, model.stem, network, table, tuple(sorted(os.sched_getaffinity(0))), backend)
     drafted = text()
     left = _left(drafted, table)
-    traffic = measured = ""
+    traffic = measured = fault = ""
     if not left:
-        facts, traffic, measured = _facts(text, drafted, home, progress)
+        facts, traffic, measured, fault = _facts(text, drafted, home, progress)
         drafted = text(facts)
     write_bytes(out, drafted.encode())
-    return Drafted(study=str(out), backend=backend, fill_in=left, traffic=traffic, measured=measured)
+    return Drafted(study=str(out), backend=backend, fill_in=left, traffic=traffic, measured=measured, fault=fault)
 
 
 def _left(text: str, table: DraftTrace) -> tuple[str, ...]:
@@ -75,8 +77,8 @@ def _left(text: str, table: DraftTrace) -> tuple[str, ...]:
     return tuple(left)
 
 
-def _facts(text: Callable[[Facts], str], drafted: str, home: Path, progress: Progress) -> tuple[Facts, str, str]:
-    """What the whole trace and the network itself say, and the sentences about both."""
+def _facts(text: Callable[[Facts], str], drafted: str, home: Path, progress: Progress) -> tuple[Facts, str, str, str]:
+    """What the whole trace and the network itself say, and the sentences about both; the last: why it does not run."""
     names = parse_study(drafted).dim_names
     workload = read_workload(parse_study(text(Facts(dict.fromkeys(names, (1, LARGEST)), 0))), home)
     lo, hi = workload.dims.min(axis=0).tolist(), workload.dims.max(axis=0).tolist()
@@ -86,12 +88,12 @@ def _facts(text: Callable[[Facts], str], drafted: str, home: Path, progress: Pro
     study = parse_study(text(facts))
     seen = look(study, home, workload, progress)
     if isinstance(seen, str):
-        return facts, traffic, f"not measured, so rate and bound are yours to choose: {seen}"
+        return facts, traffic, "", seen
     facts = facts._replace(bound_ms=seen.bound_ms, bound_why=f"at least five times a slow request: {seen}")
     if recorded is not None:
         pace = paced(study, workload.scheduled, seen)
         facts = facts._replace(rate=pace.rate, rate_why=pace.why, minutes=pace.minutes)
-    return facts, traffic, _sentence(study, seen)
+    return facts, traffic, _sentence(study, seen), ""
 
 
 def _traffic(facts: Facts, workload: Workload, recorded: float | None) -> str:

@@ -81,7 +81,7 @@ def look(study: Study, folder: Path, workload: Workload, progress: Progress) -> 
     )
     failed = next((result for result in results if isinstance(result, CompileFailure)), None)
     if failed is not None:
-        return f"the network does not run ({failed.kind}): {failed.message}"
+        return f"{failed.kind}: {failed.message}"
     profiles = [result for result in results if isinstance(result, CompileProfile)]
     return _over(workload, profiles, plan.compile.entries)
 
