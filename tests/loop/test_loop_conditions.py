@@ -7,7 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from loop_kit import STUDY, Silent, need_two_cores, write_study
+from msgspec.structs import replace
 
+from trimtab.domain.study import Condition
 from trimtab.domain.trace import Trace
 from trimtab.loop import conditions, runs
 from trimtab.loop.context import Context
@@ -86,6 +88,14 @@ def test_drifted_shapes_come_from_the_larger_half_at_the_same_times(packet: Path
     middle = np.quantile(held.requests["dim.width"], 0.5, method="inverted_cdf")
     assert drifted.requests["dim.width"].min() > middle
     assert np.array_equal(drifted.requests["scheduled"], held.requests["scheduled"])
+
+
+def test_a_drifted_request_keeps_the_deadline_of_its_stream(context: Context) -> None:
+    load = context.workload.take(context.slice("held-out"))
+    by_stream = replace(load, deadline=load.stream.astype(np.int64) * 1_000)
+    drifted = conditions.apply(context, Condition(kind="drifted shapes")).setting.load(by_stream)
+    assert np.array_equal(drifted.deadline, drifted.stream * 1_000)
+    assert not np.array_equal(drifted.stream, load.stream)
 
 
 def test_a_cold_start_warms_nothing_and_later_traffic_ends_the_trace(packet: Path) -> None:

@@ -14,7 +14,7 @@ from readers_kit import arrivals, study, write, write_parquet
 from trimtab.domain.noun import NEVER
 from trimtab.domain.study import DimSpec, ShapeSource, Sla, SliceSpec
 from trimtab.errors import DataError
-from trimtab.readers.traffic import peek, read_workload
+from trimtab.readers.traffic import peek, read_workload, require_streams
 
 ROWS = "t,w,who\n0.5,40,a\n1.0,320,b\n2.5,40,a\n10.5,96,c\n"
 
@@ -51,6 +51,20 @@ def test_without_a_deadline_and_a_stream_there_is_none(tmp_path: Path) -> None:
     assert load.deadline.tolist() == [NEVER] * 4
     assert load.streams == ("all",)
     assert load.stream.tolist() == [0, 0, 0, 0]
+
+
+def test_a_stream_may_have_a_deadline_of_its_own(tmp_path: Path) -> None:
+    write(tmp_path / "trace.csv", ROWS)
+    by_stream = {"shapes": ShapeSource(dims={"width": "w"}, stream="who"), "deadlines_ms": {"b": 20.0, "c": 0.25}}
+    usual = study(**by_stream, sla=Sla(metric="p95", bound_ms=9, deadline_ms=500.0))
+    load = read_workload(usual, tmp_path)
+    assert load.deadline.tolist() == [500_000_000, 20_000_000, 500_000_000, 250_000]
+    assert read_workload(study(**by_stream), tmp_path).deadline.tolist() == [NEVER, 20_000_000, NEVER, 250_000]
+    require_streams(usual, load)
+    other = study(shapes=by_stream["shapes"], deadlines_ms={"aa": 1.0})
+    with pytest.raises(DataError, match="there is no stream 'aa'") as caught:
+        require_streams(other, read_workload(other, tmp_path))
+    assert caught.value.where == "workload.deadlines_ms"
 
 
 JSONL = '{"t": 0.5, "w": 40, "x": [1, 2]}\n\n{"w": 320, "t": 1}\n{"t": 2.5, "w": 40.0}\n{"t": "10.5", "w": "96"}\n'

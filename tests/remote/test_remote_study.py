@@ -59,6 +59,7 @@ def test_what_belongs_to_plans_of_ours_is_refused(more: str, said: str) -> None:
         ("kserve-v2://localhost:8001/twice", "kserve-v2://localhost/twice", "names no model of a server"),
         ("kserve-v2://localhost:8001/twice", "kserve-v2://localhost:99999/twice", "names no model of a server"),
         ('target = "kserve-v2://localhost:8001/twice"', 'target_trace = "t.json"', "baseline: missing"),
+        ('/twice"', '/twice"\ndeadlines_ms = { a = 5.0 }', "workload.deadlines_ms: is for an order in which trimtab"),
         ('/twice"', '/twice"\nagainst = "there"', "workload.against: 'there' names no model of a server"),
         ('/twice"', '/twice"\nagainst = "kserve-v2://localhost:8001/twice"', "against: is workload.target itself"),
     ],

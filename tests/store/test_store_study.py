@@ -141,6 +141,11 @@ def test_an_empty_file_lacks_every_required_part() -> None:
         ),
         ("[sla]", '[workload.payload]\nkind = "real"\n[sla]', "workload.payload.bank: real payloads need it"),
         ("[sla]", '[workload.payload]\nbank = "b.npz"\n[sla]', "workload.payload.bank: random payloads use no bank"),
+        (
+            "[workload.arrivals]",
+            "[workload]\ndeadlines_ms = { a = 5.0 }\n[workload.arrivals]",
+            "workload.deadlines_ms: no column says which stream a request is of",
+        ),
         ("[workload.arrivals]", "[workload]\ntune_share = 1\n[workload.arrivals]", "leaves the tune or the held-out"),
         ("[sla]", '[[workload.slices]]\nname = "tune"\n[sla]', "workload.slices: 'tune' is the name of two slices"),
         ("[sla]", '[[workload.slices]]\nname = "a/b"\n[sla]', "slices[0].name: 'a/b' cannot be a file name"),

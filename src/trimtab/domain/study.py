@@ -144,6 +144,9 @@ class WorkloadSpec(Noun, frozen=True, kw_only=True):
 
     The first ``tune_share`` of the span is the tune slice, the rest is held out.
 
+    ``deadlines_ms``: stream -> how long its requests may take. Order ``deadline`` serves by it, streams that are not
+    named by ``sla.deadline_ms``; what counts as failed is said by ``sla.deadline_ms`` alone.
+
     ``target`` sends the requests to a server that is not ours, ``kserve-v2://host:port/model`` (or ``.../version``);
     the study then has no baseline and no candidates. ``target_trace``: the file in which that server writes its own
     trace (``trace_file`` of Triton), as this machine sees it; it is then told to trace during each replay. ``against``:
@@ -158,6 +161,7 @@ class WorkloadSpec(Noun, frozen=True, kw_only=True):
     tune_share: Share = 0.4
     payload: PayloadSpec = PayloadSpec()
     slices: tuple[SliceSpec, ...] = ()
+    deadlines_ms: dict[str, Positive] = {}
     target: str = ""
     target_trace: str = ""
     against: str = ""

@@ -106,7 +106,7 @@ def _cold_start(ctx: Context, condition: Condition) -> Applied:
 
 
 def _drifted_shapes(ctx: Context, condition: Condition) -> Applied:
-    """Arrivals as recorded; every request takes the shape, stream and payload of one from the larger half, by seed."""
+    """Arrivals as recorded; every request takes all but its time of one from the larger half, by seed."""
 
     def larger(load: Workload) -> Workload:
         first = load.dims[:, 0]
@@ -114,7 +114,8 @@ def _drifted_shapes(ctx: Context, condition: Condition) -> Applied:
         if not half.size:
             return load
         taken = half[np.random.default_rng(ctx.study.seeds.workload).integers(0, half.size, len(load))]
-        return replace(load, dims=load.dims[taken], stream=load.stream[taken], payload=load.payload[taken])
+        columns = ("dims", "stream", "payload", "deadline")
+        return replace(load, **{name: getattr(load, name)[taken] for name in columns})
 
     return Applied(ctx.slice(arms.HELD_OUT), Setting("shapes of the larger half only", larger))
 

@@ -18,7 +18,7 @@ from trimtab.readers._table import peek, read_table
 from trimtab.readers._values import Names, Place, Sizes, Times
 from trimtab.readers.payload import assign, open_bank, random_ids
 
-__all__ = ["peek", "read_workload"]
+__all__ = ["peek", "read_workload", "require_streams"]
 
 _ARRIVALS, _SHAPES = "workload.arrivals", "workload.shapes"
 _ONE_STREAM = ("all",)
@@ -51,8 +51,6 @@ def read_workload(study: Study, folder: Path) -> Workload:
     scheduled, scale = _scheduled(study, times)
     shapes, joined = _joined(study, shapes, len(times))
     payload, bank = _payload(study, folder, shapes.dims)
-    deadline = study.sla.deadline_ms
-    ahead = NEVER if deadline is None else round(deadline * 1e6)
     workload = Workload(
         id=study.name,
         dim_names=study.dim_names,
@@ -62,7 +60,7 @@ def read_workload(study: Study, folder: Path) -> Workload:
         streams=shapes.streams,
         payload=payload,
         payload_kind=study.workload.payload.kind,
-        deadline=np.full(len(times), ahead, dtype=np.int64),
+        deadline=_deadlines(study, shapes),
         provenance=Provenance(
             files=(*files, *bank),
             time_scale=scale,
@@ -175,6 +173,22 @@ def _joined(study: Study, shapes: _Shapes, count: int) -> tuple[_Shapes, str]:
     text = f"arrivals of {spec.arrivals.file} and shapes of {spec.shapes.file} are two sources joined row by row{again}"
     at = np.arange(count) % rows
     return _Shapes(shapes.dims[at], shapes.stream[at], shapes.streams), text
+
+
+def _deadlines(study: Study, shapes: _Shapes) -> NDArray[np.int64]:
+    """ns that each request may take: its stream's own deadline, else that of the SLA; NEVER = none."""
+    own, usual = study.workload.deadlines_ms, study.sla.deadline_ms
+    given = [own.get(name, usual) for name in shapes.streams]
+    by_stream = np.array([NEVER if ms is None else round(ms * 1e6) for ms in given], dtype=np.int64)
+    return by_stream[shapes.stream]
+
+
+def require_streams(study: Study, workload: Workload) -> None:
+    """DataError where the study gives a deadline to a stream that ``workload`` does not have."""
+    for name in study.workload.deadlines_ms:
+        if name not in workload.streams:
+            fix = near(name, workload.streams)
+            raise DataError(f"there is no stream {name!r}", where="workload.deadlines_ms", fix=fix)
 
 
 def _payload(study: Study, folder: Path, dims: NDArray[np.int64]) -> tuple[NDArray[np.int32], tuple[SourceFile, ...]]:

@@ -94,6 +94,9 @@ def _workload(study: Study) -> Iterator[Fault]:
     if not 0 < workload.tune_share < 1:
         text = f"{workload.tune_share} leaves the tune or the held-out slice empty"
         yield Fault(("workload", "tune_share"), text, "use a share between 0 and 1, such as 0.4")
+    if workload.deadlines_ms and not workload.shapes.stream:
+        text = "no column says which stream a request is of"
+        yield Fault(("workload", "deadlines_ms"), text, "name it in workload.shapes.stream")
     for position, part in enumerate(workload.slices):
         yield from _slice(study, part, ("workload", "slices", position))
     names = [*BUILT_IN_SLICES, *(part.name for part in workload.slices)]

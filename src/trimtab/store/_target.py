@@ -52,6 +52,8 @@ def target_faults(study: Study) -> Iterator[Fault]:
     }
     for key in (key for key, given in ours.items() if given):
         yield _not_ours((key,), "is for plans that trimtab serves")
+    if study.workload.deadlines_ms:
+        yield _not_ours(("workload", "deadlines_ms"), "is for an order in which trimtab serves")
     if study.quality != QualitySpec():
         yield _not_ours(("quality",), "is for answers that are compared with a reference")
 

@@ -84,7 +84,7 @@ def counterfactuals(
     trace: Trace, account: Account, plan: Plan, promise: Predictor, reference: Predictor, seed: int
 ) -> Counterfactuals:
     """Every cause that owns a part of the tail taken away alone, then all of them. ``seed`` draws the bootstrap."""
-    why = refusal(trace) or ("" if _owned(account) else "no cause owns a part of the tail")
+    why = refusal(trace, plan) or ("" if _owned(account) else "no cause owns a part of the tail")
     if why:
         return Counterfactuals(reason=why)
     removals: dict[str, tuple[str, ...]] = {cause: (cause,) for cause in _owned(account)} | {ALL: TAKEN}

@@ -16,8 +16,8 @@ Where batches re-form, a jitter of some microseconds decides who rides with whom
 batch, drawn from (replica, oldest member); what differs between replicas is no effect.
 
 Limits. Pace runs are left out (they wait for idle workers). A worker that went down, or a batch that failed, is not run
-again, nor a table of entries that changed: such a run is refused. Ragged padding goes away with padding, as if kernels
-were packed.
+again, nor a table of entries that changed, nor an order by deadlines, which no trace holds: such a run is refused.
+Ragged padding goes away with padding, as if kernels were packed.
 """
 
 from __future__ import annotations
@@ -52,8 +52,10 @@ NETTED = ("useful", "padding", "premium", "interference", "unprofiled", "cold")
 Parts = dict[str, Ns]
 
 
-def refusal(trace: Trace) -> str:
-    """Why this run cannot be run again; empty if it can."""
+def refusal(trace: Trace, plan: Plan) -> str:
+    """Why this run, served under ``plan``, cannot be run again; empty if it can."""
+    if plan.serve.order == "deadline":
+        return "it was served by deadlines, and a trace does not hold them"
     unlike = [code for code, kind in enumerate(ERROR_KINDS) if kind not in ("none", "rejected")]
     failed = int(np.isin(trace.requests["error"], unlike).sum())
     if failed:
