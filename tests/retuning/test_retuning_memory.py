@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from msgspec.structs import replace
+from retuning_cases import trace
 
 from trimtab.domain.figure import Findings, Series
 from trimtab.domain.plan import CompileSpec, Entry, Plan
+from trimtab.domain.trace import Trace
 from trimtab.domain.verdict import Move
 from trimtab.retuning import beside
-from trimtab.retuning.arms import Arms
+from trimtab.retuning.arms import Arms, arms_of
 from trimtab.retuning.memory import admit, limit_cell
 
 GIB = 2**30
@@ -33,16 +35,29 @@ def test_a_candidate_above_the_limit_is_refused_with_its_figure_and_the_baseline
     assert admit(moves, None) == (moves, [])
 
 
-@pytest.mark.parametrize(("workers", "status"), [(1, "pass"), (2, "fail")])
-def test_the_replays_own_peaks_are_held_against_the_limit(workers: int, status: str) -> None:
-    (cell,) = limit_cell(ARMS, workers, 3 * GIB)
-    assert (cell.role, cell.status, cell.candidate, cell.samples) == ("guard", status, 2048 * workers, 2)
-    assert ("above the limit of 3072 MiB" in cell.note) is (status == "fail")
+@pytest.mark.parametrize(("limit", "status"), [(3 * GIB, "pass"), (2 * GIB, "pass"), (GIB, "fail")])
+def test_the_replays_own_peaks_are_held_against_the_limit(limit: int, status: str) -> None:
+    (cell,) = limit_cell(ARMS, limit)
+    assert (cell.role, cell.status, cell.baseline, cell.candidate, cell.samples) == ("guard", status, 768, 2048, 2)
+    assert ("above the limit of 1024 MiB" in cell.note) is (status == "fail")
 
 
 def test_an_unknown_limit_or_peak_makes_no_cell() -> None:
-    assert limit_cell(ARMS, 1, None) == ()
-    assert limit_cell(Arms("normal", (), ()), 1, GIB) == ()
+    assert limit_cell(ARMS, None) == ()
+    assert limit_cell(Arms("normal", (), ()), GIB) == ()
+
+
+def test_plans_with_different_workers_are_compared_by_what_all_of_them_hold() -> None:
+    """One worker of 600 MiB against two: 400 and 300 MiB, and again one that ran nothing."""
+
+    def ran(workers: int, *peaks: int) -> Trace:
+        run = trace([10.0] * max(len(peaks), 2))
+        run.batches["worker"][:] = [k % len(peaks) for k in range(len(run.batches))]
+        run.batches["peak_bytes"][:] = [peaks[k % len(peaks)] << 20 for k in range(len(run.batches))]
+        return replace(run, run=replace(run.run, workers=workers))
+
+    found = arms_of("normal", [ran(1, 600)], [ran(2, 400, 300), ran(2, 400), ran(1, -1)])
+    assert [size >> 20 for size in (*found.baseline_bytes, *found.candidate_bytes)] == [600, 700, 800]
 
 
 def test_candidates_carry_speed_memory_and_quality_in_one_row() -> None:

@@ -213,12 +213,76 @@ def test_rounding_up_takes_the_finest_grid_that_fits() -> None:
     assert [e.hi for e in move.plan.compile.entries] == [(128,), (256,), (1640,)]
 
 
-def test_costs_come_from_profiles_where_known() -> None:
+def test_before_anything_is_compiled_added_entries_are_estimated() -> None:
     options = moves.enumerate_moves(study(space=SPACE), known([100, 400], profiles=(profile("today", 2.0, 30, {}),)))
     refit = by_id(options)["refit-2"]
     assert (refit.compile_s, refit.memory_mib) == (4.0, 60.0)
-    real = moves.charge(refit, [profile("refit-2", 1.5, 20, {100: 250, 400: 250}), profile("today", 9.0, 9, {})])
-    assert (real.compile_s, real.memory_mib) == (2.0, 20.0)
+
+
+TODAY = (profile("today", 2.0, 65, {}),)
+
+
+def charged(plan: Plan, *profiles: CompileProfile, baseline: Plan = BASE) -> tuple[float | None, float | None]:
+    move = Move(kind="refit", sentence="", owner="runtime", plan=plan, size=1)
+    found = moves.charge(move, baseline, profiles, TODAY)
+    return found.compile_s, found.memory_mib
+
+
+def serving(plan: Plan, **changes: object) -> Plan:
+    return replace(plan, serve=replace(plan.serve, **changes))
+
+
+def test_added_entries_cost_their_compiles_and_first_runs_and_what_is_held_beyond_the_baseline() -> None:
+    """The dynamic entry is the baseline's own: neither its compile nor its memory is charged again."""
+    plan = moves.refit(BASE, [(100,), (400,)], (16,), (1640,))
+    made = [
+        replace(profile("refit-2", 1.5, 80, {100: 250}), entry="to-100"),
+        replace(profile("refit-2", 0.5, 40, {400: 750}), entry="to-400"),
+        profile("refit-2", 1.9, 25, {}),
+    ]
+    assert charged(plan, *made) == (3.0, 80.0)
+    warmed, two = serving(BASE, warm=((1, 100),)), serving(plan, workers=2)
+    assert charged(moves.refit(warmed, [(100,), (400,)], (16,), (1640,)), *made, baseline=warmed) == (2.75, 80.0)
+    assert charged(two, *made, baseline=serving(BASE, workers=2)) == (3.0, 160.0)
+
+
+def test_a_plan_that_compiles_everything_anew_is_charged_all_of_it_and_may_hold_less() -> None:
+    other = serving(moves.rehost(BASE, "onnxruntime"), warm=((1, 100),))
+    assert charged(other, profile("backend", 0.1, 60, {100: 400}), baseline=serving(BASE, warm=((1, 100),))) == (
+        0.5,
+        -5.0,
+    )
+    assert charged(serving(BASE, threads=2), profile("threads", 2.1, 65, {})) == (2.1, 0.0)
+
+
+def test_a_profile_made_for_another_plan_that_compiles_alike_counts() -> None:
+    """Of two batch policies of one size only the first is profiled, under its own name."""
+    wide = moves.rebatch(BASE, BatchPolicy(kind="size-hold", max_size=16, hold_ms=2.0))
+    assert charged(replace(wide, id="batch-16-hold-2ms"), profile("batch-16-hold-0ms", 2.2, 70, {})) == (2.2, 5.0)
+
+
+def test_a_dropped_entry_gives_its_memory_back() -> None:
+    two = moves.refit(BASE, [(100,)], (16,), (1640,))
+    alone = replace(two, compile=BASE.compile)
+    assert charged(alone, profile("drop-entry", 2.0, 50, {}), baseline=two) == (0.0, -15.0)
+
+
+@pytest.mark.parametrize("change", [{"order": "shortest"}, {"workers": 3}, {"warm": ((1, 100),)}, {}])
+def test_what_compiles_nothing_else_keeps_the_cost_that_its_move_has(change: dict[str, object]) -> None:
+    assert charged(serving(BASE, **change), *TODAY) == (None, None)
+
+
+def test_a_plan_without_a_profile_costs_nobody_knows_what() -> None:
+    assert charged(moves.rehost(BASE, "onnxruntime")) == (None, None)
+
+
+def test_a_declared_change_of_serving_costs_nothing_and_one_that_widens_entries_is_not_known_yet() -> None:
+    ordered = replace(serving(BASE, order="shortest"), id="short")
+    wide = replace(moves.rebatch(BASE, BatchPolicy(kind="size-hold", max_size=16)), id="wide")
+    found = by_id(moves.enumerate_moves(with_candidates(ordered, wide), known([100])))
+    assert {name: (found[name].compile_s, found[name].memory_mib) for name in ("short", "wide")} == {
+        "short": (0.0, 0.0), "wide": (None, None),
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("unknown", ["warm-2", "backend-onnxruntime"])

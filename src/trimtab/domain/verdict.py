@@ -26,7 +26,9 @@ class Move(Noun, frozen=True, kw_only=True):
     """One bounded change of a plan: ``kind`` names the function that makes it, ``size`` ranks smaller before larger.
 
     ``sentence`` is the imperative that heads the report: "Add entries 640 and 960, and warm both at start."
-    ``memory_mib`` is what its compiled entries take, ``peak_mib`` the most that all its workers hold at once.
+    ``compile_s``: what a worker, or all further workers, compile and warm at start and the baseline does not.
+    ``memory_mib``: what the compiled entries of all workers hold beyond the baseline's, below 0 less. ``peak_mib``: the
+    most that all its workers hold at once.
     """
 
     kind: str

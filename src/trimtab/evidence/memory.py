@@ -18,10 +18,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+import numpy as np
+
 from trimtab.domain.figure import Cell, Finding, Series
 from trimtab.domain.noun import NEVER
 from trimtab.domain.plan import Plan
 from trimtab.domain.profile import CompileProfile, MemoryPoint
+from trimtab.domain.trace import Trace
 from trimtab.evidence._latency_tables import table
 from trimtab.evidence.figures import MIB, percent, series
 from trimtab.evidence.fusion import workspace
@@ -38,6 +41,16 @@ def peak(plan: Plan, profiles: Profiles) -> int | None:
     """Bytes that the workers of ``plan`` hold at most; None where no profile could read it."""
     known = [profile.peak_bytes for profile in profiles if profile.peak_bytes > 0]
     return max(known) * plan.serve.workers if known else None
+
+
+def peak_of_run(trace: Trace) -> int | None:
+    """Bytes that all workers of a run held at most, one that ran no batch as much as the one that held most; None where
+    a peak was not readable."""
+    worker, peaks = trace.batches["worker"], trace.batches["peak_bytes"]
+    held = [int(peaks[worker == one].max()) for one in np.unique(worker)]
+    if not held or min(held) <= 0:
+        return None
+    return sum(held) + max(held) * max(trace.run.workers - len(held), 0)
 
 
 def growth(points: Sequence[MemoryPoint]) -> float | None:

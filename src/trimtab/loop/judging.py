@@ -119,9 +119,9 @@ def with_trend(ctx: Context, found: Findings, replays: Replays) -> Findings:
     return msgspec.structs.replace(found, findings=said, series=(*found.series, series))
 
 
-def memory_cells(ctx: Context, plan: Plan, replays: Replays) -> tuple[MatrixCell, ...]:
-    """Whether ``plan`` stayed below the envelope's memory limit in its held-out replays; nothing without replays."""
-    return charge.limit_cell(_arms(replays), plan.serve.workers, memory.limit(ctx)) if replays else ()
+def memory_cells(ctx: Context, replays: Replays) -> tuple[MatrixCell, ...]:
+    """Whether the candidate stayed below the memory limit in its held-out replays; nothing without replays."""
+    return charge.limit_cell(_arms(replays), memory.limit(ctx)) if replays else ()
 
 
 def tail_owner(ctx: Context) -> tuple[str, float] | None:

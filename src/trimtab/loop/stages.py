@@ -19,6 +19,7 @@ from trimtab.domain.trace import Trace
 from trimtab.domain.verdict import Proposal
 from trimtab.errors import ModelError
 from trimtab.evidence import compile as compiled
+from trimtab.evidence import envelope as surroundings
 from trimtab.evidence import latency, padding, traffic
 from trimtab.evidence.classify import diagnose
 from trimtab.loop import adapting, analysing, compiling, conditions, judging, memory, quality, running, runs, tuning
@@ -28,7 +29,7 @@ from trimtab.loop.freshness import input_files
 from trimtab.loop.recorded import INPUTS
 from trimtab.loop.schedule import cut
 from trimtab.loop.verbs.reporting import REPORT, rewrite_report
-from trimtab.readers.traffic import read_workload
+from trimtab.readers.traffic import read_workload, require_streams
 from trimtab.retuning import beside, confirm, findings, fusion, moves, search, sweep, triggers, watched
 from trimtab.retuning import decide as ruling
 from trimtab.retuning import memory as charge
@@ -46,6 +47,7 @@ NOTHING_TO_UNDO = "Nothing changes, so there is nothing to undo."
 def workload(ctx: Context) -> Findings:
     """R1: the traffic, and its slices as long as the budget allows."""
     whole = read_workload(ctx.study, ctx.folder)
+    require_streams(ctx.study, whole)
     taken = msgspec.structs.replace(whole, slices=cut(whole, ctx.schedule))
     ctx.keep(ctx.packet.write_workload(taken))
     conditions.refused(ctx)  # a second trace that cannot be read stops the study now, not after its replays
@@ -100,9 +102,10 @@ def _require(ctx: Context, plan: Plan, what: str) -> None:
 
 
 def replay(ctx: Context) -> Findings:
-    """R7-R9: the baseline on the tune slice, several fresh replays."""
+    """R5, R7-R9: the baseline on the tune slice, several fresh replays, and what the machine did meanwhile."""
     replays = analysing.baseline_replays(ctx)
-    return padding.told(latency.findings(replays, ctx.study.sla), replays, ctx.study.seeds.bootstrap)
+    found = padding.told(latency.findings(replays, ctx.study.sla), replays, ctx.study.seeds.bootstrap)
+    return surroundings.told(found, replays)
 
 
 def attribute(ctx: Context) -> Findings:
@@ -144,7 +147,8 @@ def retune(ctx: Context) -> Findings:
         return runs.simulated(ctx, plan, jittered, TUNE, f"replica-{replica}", seed + replica)
 
     rows = search.simulate_all(listed, simulate, study.sla)
-    competing = [listed[0], *search.shortlist(rows, study.sla, ctx.schedule.confirmed)]
+    shortlist = search.shortlist(rows, study.sla, ctx.schedule.confirmed, tuning.replay_floor(ctx))
+    competing = [listed[0], *shortlist]
     replays = tuning.confirming_replays(ctx, [move.plan for move in competing])
     choice = confirm.choose(competing, lambda move: replays[move.plan.id], study.sla, study.seeds.bootstrap)
     simulated = next(row for row in rows if row.move.plan.id == choice.chosen.plan.id)
@@ -203,7 +207,7 @@ def decide(ctx: Context) -> Findings:
     case = Case(
         move=draft.move,
         baseline=study.baseline.id,
-        cells=(*cells.cells, *judging.memory_cells(ctx, draft.move.plan, replays)),
+        cells=(*cells.cells, *judging.memory_cells(ctx, replays)),
         sla=study.sla,
         signoff=study.signoff,
         undecided=draft.undecided,

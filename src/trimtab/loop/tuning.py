@@ -13,10 +13,12 @@ from trimtab.domain.trace import Trace
 from trimtab.domain.verdict import Move
 from trimtab.domain.workload import Workload
 from trimtab.evidence import latency
-from trimtab.evidence.memory import MIB, peak
+from trimtab.evidence.figures import MIB
+from trimtab.evidence.memory import peak
 from trimtab.evidence.score.adaptation import beyond_floor
+from trimtab.evidence.stats.floor import aa_floor
 from trimtab.evidence.stats.quantiles import Floats
-from trimtab.loop import compiling, memory, runs
+from trimtab.loop import analysing, compiling, memory, runs
 from trimtab.loop.context import TUNE, Context
 from trimtab.mapping import buckets, priced
 from trimtab.retuning import moves, search, size
@@ -30,12 +32,15 @@ MOST_CORES = 4
 
 
 def charged(ctx: Context, move: Move) -> Move:
-    """The move with its peak memory, and with what compiling it really took, if it compiles something that the baseline
-    does not."""
-    move = memory.charged(ctx, move)
-    if ctx.profile_id(move.plan) == ctx.profile_id(ctx.study.baseline):
-        return move
-    return moves.charge(move, ctx.compiled(move.plan))
+    """The move with its peak memory, and with what it compiles and holds beyond the baseline."""
+    baseline = ctx.study.baseline
+    return moves.charge(memory.charged(ctx, move), baseline, ctx.compiled(move.plan), ctx.compiled(baseline))
+
+
+def replay_floor(ctx: Context) -> float:
+    """The share by which the baseline's own replays on the tune slice differ; 0 where they cannot say."""
+    values = [latency.metric_value(trace, ctx.study.sla) for trace in analysing.baseline_replays(ctx)]
+    return aa_floor([values]).value or 0.0
 
 
 def confirming_replays(ctx: Context, plans: Sequence[Plan]) -> dict[str, Sequence[Floats] | str]:

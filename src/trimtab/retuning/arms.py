@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from trimtab.domain.trace import RunInfo, Trace
 from trimtab.domain.workload import Slice, Workload
+from trimtab.evidence.memory import peak_of_run
 from trimtab.evidence.stats.floor import incomparable
 from trimtab.evidence.stats.quantiles import Floats
 
@@ -37,8 +38,8 @@ BANDS = 3
 @dataclass(frozen=True)
 class Arms:
     """Both plans under one condition: latencies in seconds, one array a replay, all on the same arrivals (+inf =
-    failed). ``*_bytes`` is the peak memory of each replay, ``seconds`` the traffic that all replays served.
-    ``refusal`` says why they must not be compared."""
+    failed). ``*_bytes`` is the peak memory of each replay, over all its workers, ``seconds`` the traffic that all
+    replays served. ``refusal`` says why they must not be compared."""
 
     condition: str
     baseline: tuple[Floats, ...]
@@ -75,8 +76,7 @@ def _differences(a: RunInfo, b: RunInfo) -> list[str]:
 
 
 def _peaks(traces: Sequence[Trace]) -> tuple[int, ...]:
-    peaks = [int(trace.batches["peak_bytes"].max(initial=-1)) for trace in traces]
-    return tuple(peak for peak in peaks if peak > 0)
+    return tuple(held for trace in traces if (held := peak_of_run(trace)) is not None)
 
 
 def slice_rows(

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trimtab.domain.verdict import MatrixCell, Move, Rejected
-from trimtab.evidence.memory import MIB, above
+from trimtab.evidence.figures import MIB
+from trimtab.evidence.memory import above
 from trimtab.retuning._change import NO_CHANGE
 from trimtab.retuning.arms import HELD_OUT, Arms
 
@@ -29,12 +30,11 @@ def admit(moves: Sequence[Move], limit: int | None) -> tuple[list[Move], list[Re
     return fitting, refused
 
 
-def limit_cell(arms: Arms, workers: int, limit: int | None) -> tuple[MatrixCell, ...]:
-    """Whether the candidate's ``workers`` stayed below the limit in every replay; nothing where either is unknown."""
+def limit_cell(arms: Arms, limit: int | None) -> tuple[MatrixCell, ...]:
+    """Whether the candidate's workers stayed below the limit in every replay; nothing where either is unknown."""
     if limit is None or not arms.candidate_bytes:
         return ()
-    before = max(arms.baseline_bytes, default=0)
-    most = max(arms.candidate_bytes) * workers
+    before, most = max(arms.baseline_bytes, default=0), max(arms.candidate_bytes)
     why = above(most, limit)
     cell = MatrixCell(
         id=f"guard/{arms.condition}/memory-limit".replace(" ", "-"),
@@ -46,6 +46,6 @@ def limit_cell(arms: Arms, workers: int, limit: int | None) -> tuple[MatrixCell,
         baseline=before / MIB if before else None,
         candidate=most / MIB,
         samples=len(arms.candidate_bytes),
-        note=why or f"limit {limit / MIB:.4g} MiB; peak of {workers} worker{'s' if workers > 1 else ''}",
+        note=why or f"limit {limit / MIB:.4g} MiB; peak of all workers",
     )
     return (cell,)

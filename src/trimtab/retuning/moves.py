@@ -19,11 +19,12 @@ from dataclasses import dataclass
 import numpy as np
 from msgspec.structs import replace
 
-from trimtab.domain.noun import Executed
-from trimtab.domain.plan import PRECISIONS, BatchPolicy, Optimisation, Plan
+from trimtab.domain.noun import EntryId, Executed
+from trimtab.domain.plan import PRECISIONS, BatchPolicy, CompileSpec, Optimisation, Plan
 from trimtab.domain.profile import CompileProfile
 from trimtab.domain.study import Study
 from trimtab.domain.verdict import Move, Rejected
+from trimtab.evidence.figures import MIB
 from trimtab.retuning._change import (
     NO_CHANGE,
     OWNER,
@@ -104,19 +105,39 @@ def enumerate_moves(study: Study, known: Known) -> Options:
     return Options(tuple(ordered), tuple(found.refused))
 
 
-def charge(move: Move, profiles: Sequence[CompileProfile]) -> Move:
-    """The move with what compiling its plan really took: seconds and MiB summed over its profiled entries, warm-up
-    runs included. Unchanged where the plan has no profile."""
-    mine = [p for p in profiles if p.plan == move.plan.id]
-    if not mine or move.kind == NO_CHANGE:
+def charge(move: Move, baseline: Plan, profiles: Sequence[CompileProfile], before: Sequence[CompileProfile]) -> Move:
+    """The move with what it costs beside ``baseline``, by the profiles of its plan and those of the baseline
+    (``before``): seconds that a worker compiles and warms at start and the baseline does not, MiB that the compiled
+    entries of all workers hold more. Unchanged where it compiles nothing else, or the plan has no profile."""
+    plan = move.plan
+    if not profiles or _programs(plan) == _programs(baseline):
         return move
-    first = {t.executed: t.first_ns for p in mine for t in p.timings}
-    start = sum(first.get(shape, 0) for shape in move.plan.serve.warm)
+    kept = _kept(baseline, plan)
+    first = {timing.executed: timing.first_ns for profile in profiles for timing in profile.timings}
+    warmed = [shape for shape in plan.serve.warm if not (kept and shape in baseline.serve.warm)]
+    ns = sum(profile.compile_ns for profile in profiles if profile.entry not in kept)
+    held, holds = (
+        sum(profile.memory_bytes for profile in each) * one.serve.workers
+        for one, each in ((baseline, before), (plan, profiles))
+    )
     return replace(
         move,
-        compile_s=(sum(p.compile_ns for p in mine) + start) / 1e9,
-        memory_mib=sum(p.memory_bytes for p in mine) / 2**20,
+        compile_s=(ns + sum(first.get(shape, 0) for shape in warmed)) / 1e9,
+        memory_mib=(holds - held) / MIB,
     )
+
+
+def _programs(plan: Plan) -> tuple[CompileSpec, int]:
+    """All that says what a plan compiles."""
+    return plan.compile, plan.serve.threads
+
+
+def _kept(baseline: Plan, plan: Plan) -> set[EntryId]:
+    """Entries whose compiled programs are the baseline's: the same shapes, compiled alike."""
+    was, now = baseline.compile, plan.compile
+    alike = replace(plan, compile=replace(now, entries=was.entries, fallback=was.fallback))
+    same = _programs(alike) == _programs(baseline)
+    return {entry.id for entry in now.entries if entry in was.entries} if same else set()
 
 
 # --- one function for each kind of move ----------------------------------------------------------------------
@@ -134,17 +155,22 @@ def _declared(found: Collector, plan: Plan) -> None:
     kind = kinds[0]
     old = {e.id for e in found.study.baseline.compile.entries}
     count = sum(e.id not in old for e in plan.compile.entries)
+    cost = 0.0 if kind in _LIVE and plan.compile == found.study.baseline.compile else None
     move = Move(
         kind=kind,
         sentence=sentence,
         owner=OWNER.get(kind, "runtime"),
         plan=plan,
         size=rank(kind, count),
+        compile_s=cost,
+        memory_mib=cost,
         risk=_QUALITY_RISK if kind in ("backend", "precision", "optimisation") else "",
     )
-    found.add(charge(move, found.known.profiles))
+    found.add(move)
 
 
+_LIVE = ("batch", "order", "placement", "admit")
+"""Kinds of change that cost nothing at start, as long as no entry is widened for them."""
 _QUALITY_RISK = "Outputs may differ from the baseline's: quality evidence decides."
 
 
@@ -226,7 +252,7 @@ def _backends(found: Collector) -> None:
             size=rank("backend"),
             risk=_QUALITY_RISK + (f" Options of {base.compile.backend} are dropped: {dropped}." if dropped else ""),
         )
-        found.add(charge(move, found.known.profiles))
+        found.add(move)
 
 
 LOWEST: Optimisation = "off"
@@ -258,7 +284,7 @@ def _optimisations(found: Collector) -> None:
             size=rank("optimisation"),
             risk=_QUALITY_RISK + " Peak memory may rise with fusion.",
         )
-        found.add(charge(move, found.known.profiles))
+        found.add(move)
 
 
 def _eager(found: Collector) -> None:
@@ -271,8 +297,5 @@ def _eager(found: Collector) -> None:
     dropped = ", ".join(sorted(base.compile.options.keys() - {"mode"}))
     risk = _QUALITY_RISK + (f" What the compiler was told is dropped: {dropped}." if dropped else "")
     found.add(
-        charge(
-            Move(kind="backend", sentence=sentence, owner=OWNER["backend"], plan=plan, size=rank("backend"), risk=risk),
-            found.known.profiles,
-        )
+        Move(kind="backend", sentence=sentence, owner=OWNER["backend"], plan=plan, size=rank("backend"), risk=risk)
     )
