@@ -29,7 +29,9 @@ from trimtab.evidence.attribute.sets import TAILS, inherited, latencies, without
 from trimtab.evidence.classify.classes import Effect
 from trimtab.evidence.classify.compiling import compiling
 from trimtab.evidence.classify.known import Facts
+from trimtab.evidence.envelope import stolen, throttled
 from trimtab.evidence.figures import NS_MS
+from trimtab.evidence.memory import peak_of_run
 from trimtab.evidence.score.batches import Batches, Bool
 from trimtab.evidence.stats.bootstrap import paired_quantile
 from trimtab.evidence.stats.quantiles import Floats, quantile, relaxation_requests
@@ -66,8 +68,8 @@ def gather(
         mean_size=float(batches.size.mean()) if batches.size.size else None,
         max_size=plan.serve.batch.max_size,
         runqueue=_runqueue(trace),
-        throttled=_throttled(trace),
-        stolen=_mean(trace.samples["stolen"][np.isin(trace.samples["core"], trace.run.cores)]),
+        throttled=throttled(trace),
+        stolen=stolen(trace),
         pace=compute,
         stream_pace=stream,
         differs=None if checks is None else tuple(_words(c) for c in checks if c.status == "differs"),
@@ -212,22 +214,6 @@ def _runqueue(trace: Trace) -> float | None:
     return float(off_core(b, np.maximum(wall, 0))[known].sum()) / whole if whole else None
 
 
-def _throttled(trace: Trace) -> float | None:
-    """Throttled time over the time between the first and the last sample; None without a quota to read."""
-    s = trace.samples
-    known = s["throttled_ns"] >= 0
-    if known.sum() < 2:
-        return None
-    taken = float(s["throttled_ns"][known].max() - s["throttled_ns"][known].min())
-    span = float(s["t"][known].max() - s["t"][known].min())
-    return taken / span if span else None
-
-
-def _mean(values: Floats) -> float | None:
-    known = values[np.isfinite(values)]
-    return float(known.mean()) if known.size else None
-
-
 def _pace(trace: Trace, envelope: Envelope | None) -> tuple[float | None, float | None]:
     """Median compute and stream pace over the reference of the core that they ran on."""
     reference = {} if envelope is None else {pace.core: pace for pace in envelope.pace}
@@ -245,6 +231,5 @@ def _pace(trace: Trace, envelope: Envelope | None) -> tuple[float | None, float 
 def _peak(trace: Trace, envelope: Envelope | None, memory: int | None) -> float | None:
     """The workers' peaks together over the memory that they may take; None where either is unknown."""
     limit = memory_limit(Assumptions(), envelope) if memory is None and envelope is not None else memory
-    workers, peaks = trace.batches["worker"], trace.batches["peak_bytes"]
-    held = [int(peaks[workers == worker].max()) for worker in np.unique(workers)]
-    return sum(held) / limit if limit and held and min(held) > 0 else None
+    held = peak_of_run(trace)
+    return held / limit if limit and held is not None else None
