@@ -59,7 +59,7 @@ def latency(trace: Trace) -> np.ndarray:
 @settings(deadline=None, max_examples=60)
 def test_with_every_cause_it_is_the_recorded_run(run: tuple[Plan, Trace]) -> None:
     given, trace = run
-    if refusal(trace):
+    if refusal(trace, given):
         return
     found = Rerun(trace, account(trace, PROMISE, REFERENCE, "any", given), given, PROMISE, REFERENCE)
     latencies, same = found.run()
@@ -144,3 +144,10 @@ def test_a_run_with_failures_is_refused_and_says_why() -> None:
 
 def test_every_cause_that_can_be_taken_away_is_a_cause() -> None:
     assert set(TAKEN) - {"slip", "completion"} == set(CAUSES) - {"unavailable", "occupied", "failed"}
+
+
+def test_a_run_served_by_deadlines_is_not_run_again() -> None:
+    given = plan(order="deadline")
+    trace = served(given, Stalls(0), 200)
+    assert refusal(trace, given) == "it was served by deadlines, and a trace does not hold them"
+    assert refusal(trace, plan()) == ""
