@@ -52,17 +52,15 @@ CROSSED = """() => {
   const crosses = (text, line) => {
     const at = text.getBoundingClientRect();
     const box = {l: at.left + 1, r: at.right - 1, t: at.top + at.height * .3, b: at.bottom - at.height * .3};
-    const inside = (x, y) => x > box.l && x < box.r && y > box.t && y < box.b;
-    if (line.tagName === "path") {
-      const place = line.getScreenCTM();
-      for (let k = 0, all = line.getTotalLength(); k <= all; k += 2) {
-        const point = line.getPointAtLength(k).matrixTransform(place);
-        if (inside(point.x, point.y)) return true;
-      }
-      return false;
-    }
     const r = line.getBoundingClientRect();
-    return r.left < box.r && r.right > box.l && r.top < box.b && r.bottom > box.t;
+    if (r.left > box.r || r.right < box.l || r.top > box.b || r.bottom < box.t) return false;
+    if (line.tagName !== "path") return true;
+    const place = line.getScreenCTM();
+    for (let k = 0, all = line.getTotalLength(); k <= all; k += 2) {
+      const {x, y} = line.getPointAtLength(k).matrixTransform(place);
+      if (x > box.l && x < box.r && y > box.t && y < box.b) return true;
+    }
+    return false;
   };
   for (const svg of document.querySelectorAll("main svg")) {
     const lines = [...svg.querySelectorAll(".mark-line path, .mark-rule line, .m-line, .m-tick")];

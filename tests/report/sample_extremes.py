@@ -169,6 +169,6 @@ def _scaled_figure(one: Figure, factor: float) -> Figure:
     return replace(one, value=one.value * factor, interval=ends)
 
 
-def endless() -> Record:
+def endless(record: Record) -> Record:
     """Names of ten thousand signs, with one that turns what follows around."""
-    return named(sample.ship(), {name: f"{name}\u202e{'x' * 10_000}" for name in ("refit-4", "client-3", "to-160")})
+    return named(record, {name: f"{name}\u202e{'x' * 10_000}" for name in ("refit-4", "client-3", "to-160")})

@@ -89,7 +89,7 @@ def test_hostile_names_stay_text() -> None:
 
 
 def test_names_neither_turn_nor_bury_what_stands_beside_them() -> None:
-    text = html.render(view(extremes.endless()))
+    text = html.render(view(extremes.endless(sample.ship())))
     body = text.partition("<main>")[2].partition("</main>")[0]
     assert "refit-4\\u202exxx" in body
     assert "x" * 161 not in re.sub(r"<option value=\"[^\"]*\"", "", body)

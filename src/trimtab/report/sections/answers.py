@@ -84,7 +84,7 @@ def _primary_chart(book: Book, row: Arms) -> Chart | None:
     up = marks.silent(marks.y("row", domain=(0, 1)))
     layers: list[Spec] = []
     if row.floor is not None:
-        rect = {"v": row.static - edge, "v2": row.static + edge, "row": 0.4, "row2": 0.8}
+        rect = {"v": max(row.static - edge, 0.0), "v2": row.static + edge, "row": 0.4, "row2": 0.8}
         layers.append(marks.layer(marks.floor_band(), [rect], x=where, x2=marks.to("v2"), y=up, y2=marks.to("row2")))
     layers += _bound_layers(limit, share, where, up, to.at(limit))
     names = [words.short(plan.id) if plan else "" for plan in (book.baseline, book.candidate)]

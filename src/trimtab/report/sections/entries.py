@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 
 from trimtab.domain.figure import Series
 from trimtab.domain.plan import Entry, Plan
@@ -33,9 +34,8 @@ def panel(book: Book, far: float, base: Base) -> Panel | None:
     if len(book.record.study.dims) != 1:
         return None
     plans = [book.baseline, *([book.candidate] if book.candidate else [])]
-    data = [
-        row for level, plan in enumerate(plans) for row in _spans(plan, level, far, marks.WIDTH - marks.ROOM["left"])
-    ]
+    pixels = marks.WIDTH - marks.ROOM["left"]
+    data = [row for level, plan in enumerate(plans) for row in _spans(plan, level, far, pixels)]
     high = marks.silent(marks.y("row", domain=(len(plans), 0)))
     where = marks.silent(base.where)
     span = {"x": where, "x2": marks.to("end"), "y": high, "y2": marks.to("row2")}
@@ -51,10 +51,8 @@ def panel(book: Book, far: float, base: Base) -> Panel | None:
         text = [row for row in data if row["look"] == look and row["label"] and not row["open"]]
         weight = 600 if look == "adapted" else 400
         label = marks.words(align="right", dx=-5, color=colour(ink), fontWeight=weight, stroke=None)
-        layers.append(
-            marks.layer(label, text, x={**where, "field": "end"}, y={**high, "field": "mid"}, text=marks.to("label"))
-        )
-    least = (LETTER * len("dynamic") + BETWEEN) * far / (marks.WIDTH - marks.ROOM["left"])
+        layers.append(_names(label, text, far, pixels, x={**where, "field": "end"}, y={**high, "field": "mid"}))
+    least = (LETTER * len("dynamic") + BETWEEN) * far / pixels
     dynamic = [row for row in data if row["open"] and float(str(row["end"])) - float(str(row["x"])) > least]
     layers.append(marks.layer(marks.words(dx=6), dynamic, x=where, y={**high, "field": "mid"}, text=marks.to("label")))
     height = 22 * len(plans) + 14
@@ -94,6 +92,15 @@ def _readable(spans: list[dict[str, object]], far: float, pixels: float) -> list
         out.append({**span, "label": label if fits else ""})
         free = begin - BETWEEN if fits else free
     return out[::-1]
+
+
+def _names(label: Spec, rows: Sequence[Mapping[str, object]], far: float, pixels: float, **place: Spec) -> Spec:
+    """The labels of ``rows`` on an axis of ``pixels`` and more; on a narrower one those that fit into their spans."""
+    room = f"(datum.end - datum.x) / {far} * width >= {LETTER} * length(datum.label) + {BETWEEN}"
+    return {
+        **marks.layer(label, rows, **place, text=marks.to("label")),
+        "transform": [{"filter": f"width >= {pixels} || {room}"}],
+    }
 
 
 def _span(entry: Entry, begin: float, end: float, level: int) -> dict[str, object]:
@@ -138,8 +145,6 @@ def miniature(book: Book) -> Chart | None:
         label = marks.words(align="right", color=ink, fontWeight=600 if fresh else 400)
         named = [span for span in spans if span["label"]]
         layers.append(marks.layer(mark, spans, x=where, x2=marks.to("end"), y=up, y2=marks.to("base")))
-        layers.append(
-            marks.layer(label, named, x={**where, "field": "end"}, y={**up, "field": "low"}, text=marks.to("label"))
-        )
+        layers.append(_names(label, named, far, SMALL, x={**where, "field": "end"}, y={**up, "field": "low"}))
     room = {"left": 0, "right": 2, "top": 2, "bottom": 2}
     return marks.chart("change", layers, 66, f"Traffic by {names[0]} above the entries of {plan.id}", room)
