@@ -112,16 +112,25 @@ def seen(given_calls: object) -> dict[str, object]:
     return {name: repr(np.asarray(value).tolist()) for name, value in msgspec.structs.asdict(given_calls).items()}
 
 
-@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 9)), min_size=1, max_size=40), st.integers(1, 4))
-@settings(deadline=None)
-def test_a_replay_in_parts_is_the_whole_replay(queue: list[tuple[int, int]], workers: int) -> None:
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(-3, 9)), min_size=1, max_size=60), st.integers(1, 4),
+       st.integers(1, 5))  # fmt: skip
+@settings(deadline=None, max_examples=300)
+def test_a_replay_that_leaves_out_calm_stretches_is_the_whole_replay(
+    queue: list[tuple[int, int]], workers: int, together: int
+) -> None:
     gaps, work = (np.array(column, dtype=np.int64) for column in zip(*queue, strict=True))
     ready = np.cumsum(gaps)
-    whole, two = replays.many(ready, work, workers).tolist(), replays.two(ready, work).tolist()
+    nobody = np.zeros(ready.size, dtype=np.int64)
+    whole = replays.overlapping(ready, work, nobody, (tuple(range(workers)),)).tolist()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(replays, "TOGETHER", 3)
+        patch.setattr(replays, "TOGETHER", together)
         assert replays.many(ready, work, workers).tolist() == whole
-        assert replays.two(ready, work).tolist() == two
+        assert workers != 2 or replays.two(ready, work).tolist() == whole
+
+
+def test_where_nobody_waits_nothing_is_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replays, "_starts_of_many", None)
+    assert replays.many(np.arange(0, 10_000, 10), np.full(1000, 25), 4).tolist() == [0] * 1000
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(1, 20)), min_size=1, max_size=30), st.integers(1, 4))

@@ -3,7 +3,8 @@
 Theory. Requests in order of readiness are each taken by the earliest free worker of their eligibility class:
 start_i = max(ready_i, min free), free = start_i + work_i (Kiefer-Wolfowitz; for one worker Lindley's recursion, which
 is a running maximum over prefix sums). Classes that share no worker are replayed apart. Each replay is linear in the
-requests, O(log workers) each: prefix sums for one worker, two variables for two, a heap for more.
+requests, O(log workers) each: prefix sums for one worker, two variables for two, a heap for more. Stretches in which so
+few run that nobody waits are left out.
 
 Where the order is not first come, first served, the waiting request that the recorded run sent first goes first: the
 policy's own ranking, as it was recorded. A freed worker then picks from those that wait, by event.
@@ -14,7 +15,7 @@ Limits: batches do not re-form; a batch is n requests of one n-th of its work ea
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -22,7 +23,9 @@ from trimtab.evidence.attribute.split import Int
 
 Sets = tuple[tuple[int, ...], ...]
 Blocks = Sequence[tuple[int, int, int]]
-TOGETHER = 1 << 15
+Starts = Callable[[list[int], list[int], list[int]], Int]
+TOGETHER = 1 << 12
+"""Requests that are Python numbers at the same time: a million of them would take 100 MB."""
 
 
 def one(ready: Int, work: Int) -> Int:
@@ -34,42 +37,71 @@ def one(ready: Int, work: Int) -> Int:
 
 def two(ready: Int, work: Int) -> Int:
     """Waits behind two equal workers, in order of readiness."""
-    begins = np.empty(ready.size, dtype=np.int64)
-    a = b = int(ready[0])
-    for part in _parts(ready.size):
-        starts: list[int] = []
-        for r, w in zip(ready[part].tolist(), work[part].tolist(), strict=True):
-            if b < a:
-                a, b = b, a
-            start = a if a > r else r
-            starts.append(start)
-            a = start + w
-        begins[part] = starts
-    begins -= ready
-    return begins
+    return _waits(ready, work, 2, _starts_of_two)
 
 
 def many(ready: Int, work: Int, workers: int) -> Int:
     """Waits behind any number of equal workers, in order of readiness."""
-    begins = np.empty(ready.size, dtype=np.int64)
-    free = [int(ready[0])] * workers
+    return _waits(ready, work, workers, _starts_of_many)
+
+
+def _waits(ready: Int, work: Int, workers: int, starts: Starts) -> Int:
+    """Only stretches in which somebody may wait are gone through one by one.
+
+    To find them, work below 0 counts as none: the next one finds that worker free either way.
+    """
+    waits, ends = np.zeros(ready.size, dtype=np.int64), ready + np.maximum(work, 0)
+    free, done, clear = [int(ready[0])] * workers, 0, 0
+    for begin, last in _crowded(ready, ends, workers):
+        if begin > done:
+            free = sorted([*free, *np.sort(ends[done:begin])[-workers:].tolist()])[-workers:]
+            done = begin
+        while done < ready.size and (done <= last or int(ready[done]) < clear):
+            part = slice(done, done + TOGETHER)
+            waits[part] = starts(ready[part].tolist(), work[part].tolist(), free) - ready[part]
+            clear = max(clear, int((ends[part] + waits[part])[waits[part] > 0].max(initial=0)))
+            done += TOGETHER
+    return waits
+
+
+def _crowded(ready: Int, ends: Int, workers: int) -> list[tuple[int, int]]:
+    """First and last request of each stretch in which all workers might be busy when one comes, had nobody waited.
+
+    Request i finds fewer than k others there if more than i - k of all ends lie before its own readiness; then a worker
+    is free, unless one that waited is still there. Stretches with fewer than TOGETHER requests between them are one.
+    """
+    found = np.flatnonzero(np.sort(ends)[:-workers] >= ready[workers:]) + workers
+    if not found.size:
+        return []
+    cut = np.flatnonzero(np.diff(found) > TOGETHER)
+    return list(zip(found[np.append(0, cut + 1)].tolist(), found[np.append(cut, -1)].tolist(), strict=True))
+
+
+def _starts_of_two(ready: list[int], work: list[int], free: list[int]) -> Int:
+    """When each request starts; ``free`` = when each worker is, as it was and, at the end, as it is."""
+    starts: list[int] = []
+    a, b = free
+    for r, w in zip(ready, work, strict=True):
+        if b < a:
+            a, b = b, a
+        start = a if a > r else r
+        starts.append(start)
+        a = start + w
+    free[:] = a, b
+    return np.array(starts, dtype=np.int64)
+
+
+def _starts_of_many(ready: list[int], work: list[int], free: list[int]) -> Int:
+    """The same; ``free`` is a heap."""
+    starts: list[int] = []
     replace = heapq.heapreplace
-    for part in _parts(ready.size):
-        starts: list[int] = []
-        for r, w in zip(ready[part].tolist(), work[part].tolist(), strict=True):
-            start = free[0]
-            if start < r:
-                start = r
-            starts.append(start)
-            replace(free, start + w)
-        begins[part] = starts
-    begins -= ready
-    return begins
-
-
-def _parts(count: int) -> Iterator[slice]:
-    """Requests that are Python numbers at the same time: a million of them would take 100 MB."""
-    return (slice(begin, begin + TOGETHER) for begin in range(0, count, TOGETHER))
+    for r, w in zip(ready, work, strict=True):
+        start = free[0]
+        if start < r:
+            start = r
+        starts.append(start)
+        replace(free, start + w)
+    return np.array(starts, dtype=np.int64)
 
 
 def overlapping(ready: Int, work: Int, kind: Int, sets: Sets) -> Int:
