@@ -1,8 +1,8 @@
 """Speed and memory of the readers: a Chrome trace of 200 MB, as the PyTorch profiler writes it, and tables.
 
-Promises: a trace at 100 MB/s and more, under 300 MB of memory; 10 million rows of a table of requests read under 15 s and
-diagnosed under 35 s. Each reading runs in a fresh process; its peak memory is that of the whole process, Python and numpy included. A plain JSON
-reader stands beside the traces, the whole diagnosis beside the tables. On a busy machine the CPU time counts.
+Promises: a trace at 100 MB/s and more, under 300 MB of memory; 10 million rows of a table of requests read under 15 s
+and diagnosed under 35 s. Each reading runs in a fresh process; its peak memory is that of the whole process, Python and
+numpy included. A plain JSON reader stands beside the traces. On a busy machine the CPU time counts.
 
     python bench/readers.py [MB of trace] [million rows]
 """
