@@ -6,6 +6,7 @@ reading them takes where they lie (:mod:`._plain`).
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, overload
@@ -22,11 +23,11 @@ Bools = NDArray[np.bool_]
 class Packed(Sequence[Text]):
     """Texts that are made when asked for. ``_text`` makes one, ``_texts`` all of them."""
 
-    def _text(self, k: int) -> Text:
-        raise NotImplementedError
+    @abstractmethod
+    def _text(self, k: int) -> Text: ...
 
-    def _texts(self) -> list[Text]:
-        raise NotImplementedError
+    @abstractmethod
+    def _texts(self) -> list[Text]: ...
 
     @cached_property
     def _made(self) -> list[Text]:

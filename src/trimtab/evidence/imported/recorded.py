@@ -55,7 +55,7 @@ INSIDE = ("compile", "off_core", "stall")
 
 
 class Calls(msgspec.Struct, frozen=True):
-    """Requests that ended well, in order of start; float64 ns each, nan = not recorded.
+    """Requests that ended well, in order of start; float64 ns each, nan = not recorded (:mod:`._columns`).
 
     ``row`` = rows of the trace. ``head`` marks one request a batch. ``run`` is wall time, compile included. ``begin`` =
     when it ran, from the first start. ``oversum`` = share of rows whose stages exceed their latency.
