@@ -14,7 +14,7 @@ class Case:
     """Everything that a decision rests on.
 
     ``undecided`` = why the replays left open whether a move gains (empty: they did not) · ``quality`` cells judge
-    outputs against the reference · ``changes_precision`` = the candidate computes in another precision or sparsity
+    outputs against the reference · ``changes_precision`` = the candidate computes in another precision
     than the baseline, declared or executed · ``executed`` = the share of time that the candidate spends in each
     precision that is known · ``plumbing`` = which backend computes no network (empty: all do) · ``running`` = the
     candidate already serves (None: it is a proposal) · ``tail`` = who owns the tail of the baseline, or of what runs,

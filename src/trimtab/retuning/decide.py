@@ -12,7 +12,8 @@ The rule, in this order; the first line that applies decides.
    is, and says so.
 7. The move may change outputs (all but those in UNTOUCHED: it pads, batches or computes in another way), and no quality
    cell passed: *hold*, inconclusive. Nobody ships answers that nobody has looked at.
-8. Precision (or sparsity) changes, and nobody knows what precision was executed: *hold*, inconclusive (R32).
+8. Precision changes, and nobody knows what precision was executed: *hold*, inconclusive (R32). Sparsity cannot be
+   claimed: no plan has a word for it, and an option that a runtime does not know is a compile failure.
 9. Else *ship*, with the sign-off that the study asks for.
 
 Quality cells are guards. Inconclusive is never a pass; informative cells never decide, but those that failed or stayed
