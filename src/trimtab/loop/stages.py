@@ -12,11 +12,12 @@ from itertools import count
 import msgspec
 
 from trimtab import __version__
-from trimtab.domain.figure import Findings, Series
+from trimtab.domain.figure import Finding, Findings, Series
 from trimtab.domain.plan import Plan
 from trimtab.domain.profile import CompileFailure, CompileProfile
 from trimtab.domain.trace import Trace
 from trimtab.domain.verdict import Proposal
+from trimtab.domain.workload import Workload
 from trimtab.errors import ModelError
 from trimtab.evidence import compile as compiled
 from trimtab.evidence import envelope as surroundings
@@ -90,6 +91,11 @@ def _with_series(found: Findings, *extra: Series | None) -> Findings:
     return msgspec.structs.replace(found, series=(*found.series, *more))
 
 
+def _also(found: Findings, series: Series, *said: Finding) -> Findings:
+    """``found`` with a table more, and with what is said of it."""
+    return msgspec.structs.replace(_with_series(found, series), findings=(*found.findings, *said))
+
+
 def _require(ctx: Context, plan: Plan, what: str) -> None:
     failed = ctx.failed(plan)
     if failed:
@@ -115,8 +121,7 @@ def attribute(ctx: Context) -> Findings:
     write_json(ctx.packet.path(DIAGNOSIS), found.diagnosis)
     ctx.keep(ctx.packet.path(DIAGNOSIS))
     said, classes = diagnose.told(found.diagnosis, DIAGNOSIS)
-    with_classes = _with_series(found.tail, classes)
-    return msgspec.structs.replace(with_classes, findings=(*with_classes.findings, *said))
+    return _also(found.tail, classes, *said)
 
 
 def score(ctx: Context) -> Findings:
@@ -128,6 +133,20 @@ def score(ctx: Context) -> Findings:
     return analysing.analysis(ctx, adapting.simulated(ctx), adapting.measured(ctx)).score
 
 
+def _simulator(ctx: Context, tune: Workload, many: int) -> search.Simulate:
+    """What simulates a plan on the first ``share`` of the tune slice, its arrivals moved a little each time."""
+    number, seed = count(1), ctx.study.seeds.simulate
+
+    def simulate(plan: Plan, replica: int, share: float) -> Trace:
+        if failed := ctx.failed(plan):
+            raise ModelError(search.not_compiled(failed), where=f"plan {plan.id}", fix="see its stored profile")
+        ctx.progress.step("retune", 0, None, f"simulating {many} moves: run {next(number)}")
+        jittered = search.jitter(search.beginning(tune, share), replica, seed)
+        return runs.simulated(ctx, plan, jittered, TUNE, f"replica-{replica}", seed + replica)
+
+    return simulate
+
+
 def retune(ctx: Context) -> Findings:
     """R20, R31, R34: simulate every move, replay the few best, choose the smallest that is not worse."""
     if ctx.shipped is not None:
@@ -136,17 +155,8 @@ def retune(ctx: Context) -> Findings:
     charged = [tuning.charged(ctx, move) for move in options.moves]
     listed, heavy = charge.admit(charged, memory.limit(ctx))
     refused = (*options.refused, *heavy)
-    tune, number = ctx.workload.take(ctx.slice(TUNE)), count(1)
-
-    def simulate(plan: Plan, replica: int, share: float) -> Trace:
-        if failed := ctx.failed(plan):
-            raise ModelError(search.not_compiled(failed), where=f"plan {plan.id}", fix="see its stored profile")
-        ctx.progress.step("retune", 0, None, f"simulating {len(listed)} moves: run {next(number)}")
-        seed = study.seeds.simulate
-        jittered = search.jitter(search.beginning(tune, share), replica, seed)
-        return runs.simulated(ctx, plan, jittered, TUNE, f"replica-{replica}", seed + replica)
-
-    rows = search.simulate_all(listed, simulate, study.sla)
+    tune = ctx.workload.take(ctx.slice(TUNE))
+    rows = search.simulate_all(listed, _simulator(ctx, tune, len(listed)), study.sla)
     shortlist = search.shortlist(rows, study.sla, ctx.schedule.confirmed, tuning.replay_floor(ctx))
     competing = [listed[0], *shortlist]
     replays = tuning.confirming_replays(ctx, [move.plan for move in competing])
@@ -167,13 +177,11 @@ def retune(ctx: Context) -> Findings:
     fits, sizing = tuning.fits(ctx, tune), tuning.sizing(ctx, tune, choice.chosen.plan)
     found = findings.retune(study.sla, rows, choice, refused, "traces", fits=fits, sizing=sizing)
     if (counted := tuning.sweep(ctx, tune)) is not None:
-        found = msgspec.structs.replace(found, findings=(*found.findings, sweep.told(*counted)))
-        found = _with_series(found, sweep.series(*counted))
+        found = _also(found, sweep.series(*counted), sweep.told(*counted))
     compiled_levels = ctx.packet.read_findings("compile").table("compile.fusion")
     levels = fusion.joined(compiled_levels, rows, choice.rows, study.sla)
     if levels is not None:
-        found = msgspec.structs.replace(found, findings=(*found.findings, *fusion.told(levels)))
-        found = _with_series(found, levels)
+        found = _also(found, levels, *fusion.told(levels))
     judged = _quality(ctx, [move.plan for move in competing], "retune")
     peaks = {move.plan.id: move.peak_mib for move in charged}
     return _with_series(beside.candidates(found, judged[0], peaks), *judged)

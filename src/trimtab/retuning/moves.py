@@ -120,11 +120,8 @@ def charge(move: Move, baseline: Plan, profiles: Sequence[CompileProfile], befor
         sum(profile.memory_bytes for profile in each) * one.serve.workers
         for one, each in ((baseline, before), (plan, profiles))
     )
-    return replace(
-        move,
-        compile_s=(ns + sum(first.get(shape, 0) for shape in warmed)) / 1e9,
-        memory_mib=(holds - held) / MIB,
-    )
+    seconds = (ns + sum(first.get(shape, 0) for shape in warmed)) / 1e9
+    return replace(move, compile_s=seconds, memory_mib=(holds - held) / MIB)
 
 
 def _programs(plan: Plan) -> tuple[CompileSpec, int]:
