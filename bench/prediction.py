@@ -2,10 +2,10 @@
 
 Arrivals are those of the recorded conversation service, widths those of the receipts' lines, both in recorded order;
 one worker on its own core. Every plan is loaded to about ``UTILISATION`` of its worker, going by its own simulation,
-and runs for ``--seconds``. Every round profiles each plan anew (plans that compile alike share a profile) and replays
-it once on a fresh worker, the one right before or right behind the other, every round in the other direction: a
-machine that drifts then does so under profiles and replays alike. A plan is simulated from these profiles alone, with
-``SEEDS`` seeds each.
+and runs for ``--seconds``. Every round profiles each plan anew, on traffic of that rate, as a study profiles on its own
+(plans that compile and are loaded alike share a profile), and replays it once on a fresh worker: the one right before
+or right behind the other, every round in the other direction, so that a machine that drifts does so under profiles and
+replays alike. A plan is simulated from these profiles alone, with ``SEEDS`` seeds each.
 
 *error* = simulated / replayed - 1, percentiles over all profiles and seeds against percentiles over all replays. *one
 profile* = the same where one round's profile alone is known, as in a study; it holds the drift. *A/A* = the largest
@@ -14,7 +14,7 @@ of a plan's replays over its smallest, less 1: what a plan differs from itself b
 from end to done. A goal is met where the median error over the plans is below it, or below the median A/A where that
 is larger.
 
-    python bench/prediction.py [--seconds 12] [--rounds 3] [--out out/prediction] [--page docs/retune.md]
+    python bench/prediction.py [--seconds 10] [--rounds 3] [--out out/prediction] [--page docs/retune.md]
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ ROOT = Path(__file__).parents[1]
 STUDY = ROOT / "examples" / "ocr" / "study.toml"
 UTILISATION = 0.55
 SEEDS = 5
-ROUNDS = 3
+CORRECTIONS = 3
 """How often a plan's rate is corrected by the utilisation that its simulation has."""
 GOALS = {0.5: 0.05, 0.95: 0.09, 0.99: 0.15}
 PARTS = ("wait", "run", "handling")
@@ -94,13 +94,13 @@ def plans(rig: Rig, seen: Workload) -> list[Plan]:
 
 
 def loaded(rig: Rig, one: Plan, seen: Workload, seconds: float) -> Case:
-    """The plan under the rate at which its simulation fills the worker to UTILISATION."""
+    """The plan under the rate at which its simulation fills the worker to UTILISATION, known at that rate, too."""
     costs, rate = rig.costs(one, seen), len(seen) / seen.span * 1e9
     load = seen
-    for _ in range(ROUNDS):
+    for _ in range(CORRECTIONS):
         rate *= UTILISATION / utilisation(rig.simulate(one, load, costs, 1), 1)
         load = rig.traffic(max(round(rate * seconds), 200), rate)
-    return Case(one, load, seen)
+    return Case(one, load, rig.traffic(len(seen), rate))
 
 
 def said(traces: Sequence[Trace]) -> Told:
@@ -182,16 +182,16 @@ def measured(rig: Rig, chosen: Sequence[Plan], seen: Workload, seconds: float, r
         if turn == 1:
             cases.append(loaded(rig, chosen[number], seen, seconds))
         case = cases[number]
-        costs = rig.costs(case.plan, seen, turn if turn % 2 else turn - 1)
+        costs = rig.costs(case.plan, case.seen, turn if turn % 2 else turn - 1)
         replays[number].append(rig.replay(case.plan, case.load, costs, turn))
-        rig.profile(case.plan, seen, turn)
+        rig.profile(case.plan, case.seen, turn)
         print(f"{case.plan.id}: {len(case.load)} requests, {turn} of {rounds}", flush=True)
     return [compared(rig, case, found) for case, found in zip(cases, replays, strict=True)]
 
 
 def main(argv: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=12.0)
+    parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seen", type=int, default=1000, help="requests of traffic that the profiles know")
     parser.add_argument("--only", default="", help="plans whose id contains this")

@@ -76,6 +76,12 @@ def test_the_nearest_in_size_speak() -> None:
     assert walls(service(served=(*far, *near)), width=400) == {5675}  # at 390 the fitted value is 5325
 
 
+def test_all_that_are_as_near_speak_and_not_the_first_of_them() -> None:
+    """Of a padded entry's runs, which all have its own dims, those count too that came when the machine was slower."""
+    runs = [again(400, 5500)] * NEAR + [again(400, 5700)] * NEAR
+    assert walls(service(served=(*runs, *[again(390, 9000)] * NEAR)), width=400) == {5500, 5700}
+
+
 def test_too_few_runs_of_a_prelude_are_not_taken_for_service() -> None:
     few = tuple(again(100, 9000) for _ in range(FEWEST - 1))
     assert walls(service(served=few), width=100) == {1000, 1100, 1200}

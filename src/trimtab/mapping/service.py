@@ -136,7 +136,7 @@ class ProfileService:
             chosen = alike if len(alike) >= FEWEST else runs if len(runs) >= FEWEST else ()
             self._runs[key] = chosen, _logs(chosen)
         chosen, logs = self._runs[key]
-        return [chosen[at] for at in _order(logs, executed)[:NEAR]] if chosen else []
+        return [chosen[at] for at in _nearest(logs, executed, NEAR)] if chosen else []
 
     # --- new shapes ---------------------------------------------------------------------------------------------
 
@@ -189,7 +189,7 @@ class Firsts:
         for at in self._own.get(executed, ()):
             if apart[at] <= ALIKE:
                 return (self._runs[at],)
-        return tuple(self._runs[at] for at in _order(self._logs, executed, AGE * apart)[:FIRST])
+        return tuple(self._runs[at] for at in _nearest(self._logs, executed, FIRST, AGE * apart))
 
 
 def _logs(runs: Sequence[First | Again]) -> NDArray[np.float64]:
@@ -197,11 +197,17 @@ def _logs(runs: Sequence[First | Again]) -> NDArray[np.float64]:
     return np.log(np.array([run.executed[1:] for run in runs], dtype=np.float64)) if runs else np.empty((0, 0))
 
 
-def _order(logs: NDArray[np.float64], executed: Executed, more: float | NDArray[np.float64] = 0.0) -> list[int]:
-    """Positions by distance in size plus ``more``, nearest first; of equals the earlier."""
+def _nearest(
+    logs: NDArray[np.float64], executed: Executed, count: int, more: float | NDArray[np.float64] = 0.0
+) -> list[int]:
+    """Positions of the ``count`` nearest by distance in size plus ``more``, nearest first, and of all as near as the
+    last: a padded entry's runs are equals, and its first ones alone would speak for one moment of the machine."""
     distance = np.abs(logs - np.log(np.array(executed[1:], dtype=np.float64))).sum(axis=1) + more
-    order: list[int] = np.argsort(distance, kind="stable").tolist()
-    return order
+    order = np.argsort(distance, kind="stable")
+    last = distance[order[min(count, len(order)) - 1]]
+    order = order[: np.searchsorted(distance[order], last, side="right")]
+    found: list[int] = order.tolist()
+    return found
 
 
 def _pick(values: Sequence[T], unit: float) -> T:
