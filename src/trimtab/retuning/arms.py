@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trimtab.domain.study import ConditionKind
 from trimtab.domain.trace import RunInfo, Trace
 from trimtab.domain.workload import Slice, Workload
 from trimtab.evidence.memory import peak_of_run
@@ -17,17 +19,7 @@ from trimtab.evidence.stats.quantiles import Floats
 
 HELD_OUT = "held-out"
 AS_RECORDED = "normal"
-CONDITIONS = (
-    AS_RECORDED,
-    "higher load",
-    "one core less",
-    "CPU neighbour",
-    "memory neighbour",
-    "cold start",
-    "drifted shapes",
-    "later traffic",
-    "second trace",
-)
+CONDITIONS = (AS_RECORDED, *get_args(ConditionKind))
 """What a plan may meet; ``normal`` is the traffic as recorded on this machine. Conditions that were not run are cells
 too, marked not-run."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from trimtab.domain.figure import Figure, Finding, Series
+from trimtab.domain.figure import Figure, Finding, Findings, Series
 from trimtab.domain.score import Diagnosis
 from trimtab.domain.study import Sla
 from trimtab.domain.trace import Trace
@@ -58,6 +58,15 @@ def fits(figures: Mapping[str, Figure]) -> bool | None:
     if any(low(figures[name], ACCURACIES[name]) for name in known):
         return False
     return True if len(known) == len(ACCURACIES) else None
+
+
+def findings(
+    stage: str, diagnosis: Diagnosis, artifact: str, figures: tuple[Figure, ...], tables: tuple[Series, ...]
+) -> Findings:
+    """What a diagnosis of files alone says and what they lack, with ``figures`` and ``tables`` of them."""
+    said, _ = told(diagnosis, artifact)
+    lacks = tuple(Finding(text=f"Missing: {what}.") for what in diagnosis.missing)
+    return Findings(stage=stage, headline=said[0].text, findings=(*said, *lacks), figures=figures, series=tables)
 
 
 def told(diagnosis: Diagnosis, artifact: str) -> tuple[tuple[Finding, ...], Series]:

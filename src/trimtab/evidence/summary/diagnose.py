@@ -15,13 +15,13 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from trimtab.domain.dtypes import DTYPES, dtype_name
-from trimtab.domain.figure import Finding, Findings
+from trimtab.domain.figure import Findings
 from trimtab.domain.imported import ReadReport
 from trimtab.domain.score import Diagnosis
 from trimtab.domain.study import Sla
 from trimtab.domain.summary import Point, Summary
 from trimtab.evidence.classify.classes import Case, Suspect, classify
-from trimtab.evidence.classify.diagnose import told
+from trimtab.evidence.classify.diagnose import findings
 from trimtab.evidence.classify.gates import Gate
 from trimtab.evidence.classify.known import Facts
 from trimtab.evidence.classify.symptoms import defects
@@ -78,14 +78,7 @@ def diagnose(
     )
     diagnosis = _with_seen(classify(case), summary, bound)
     figures, series = tell(summary, shares, read.file)
-    said, _ = told(diagnosis, read.file)
-    found = Findings(
-        stage="summary",
-        headline=said[0].text,
-        findings=(*said, *(Finding(text=f"Missing: {what}.") for what in diagnosis.missing)),
-        figures=figures,
-        series=series,
-    )
+    found = findings("summary", diagnosis, read.file, figures, series)
     return Reading(diagnosis, found, _notes(summary, sla, declared, named))
 
 

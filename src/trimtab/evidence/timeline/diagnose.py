@@ -19,13 +19,13 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from trimtab.domain.dtypes import DTYPES, dtype_name
-from trimtab.domain.figure import Finding, Findings, Series
+from trimtab.domain.figure import Findings, Series
 from trimtab.domain.imported import ReadReport
 from trimtab.domain.score import Diagnosis, Named
 from trimtab.domain.spans import Spans
 from trimtab.domain.study import Sla
 from trimtab.evidence.classify.classes import Case, classify
-from trimtab.evidence.classify.diagnose import told
+from trimtab.evidence.classify.diagnose import findings
 from trimtab.evidence.classify.known import Facts
 from trimtab.evidence.classify.symptoms import defects
 from trimtab.evidence.figures import percent
@@ -76,14 +76,7 @@ def diagnose(
     runs = _of_runs(spans, read, sla, numbers or {}, texts or {}, seed)
     diagnosis = _joined(own, None if runs is None else runs.diagnosis, facts)
     figures, series = tell(facts, read.file)
-    said, _ = told(diagnosis, read.file)
-    found = Findings(
-        stage="timeline",
-        headline=said[0].text,
-        findings=(*said, *(Finding(text=f"Missing: {what}.") for what in diagnosis.missing)),
-        figures=figures,
-        series=series,
-    )
+    found = findings("timeline", diagnosis, read.file, figures, series)
 
     def drawn() -> tuple[Series, ...]:
         return (*charts(facts, read.file), *(() if runs is None else runs.charts()))

@@ -25,12 +25,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from trimtab.domain.figure import Figure, Finding, Findings, Series
+from trimtab.domain.figure import Figure, Findings, Series
 from trimtab.domain.score import Diagnosis, Named
 from trimtab.domain.spans import KIND, Spans
 from trimtab.evidence._latency_tables import table
 from trimtab.evidence.classify.classes import Case, Suspect, classify
-from trimtab.evidence.classify.diagnose import told
+from trimtab.evidence.classify.diagnose import findings
 from trimtab.evidence.figures import NS_MS, Desk, percent, series
 from trimtab.evidence.stats.quantiles import jain, quantile
 from trimtab.evidence.timeline import calls
@@ -85,14 +85,7 @@ def compare(ranks: Sequence[Rank], file: str) -> Together:
     own = classify(Case(gates=(), met=None, fits=None, suspects=(suspect,)))
     diagnosis = _joined(own, ranks)
     figures, tables = _figures(ranks, steps, file)
-    said, _ = told(diagnosis, file)
-    found = Findings(
-        stage="timeline",
-        headline=said[0].text,
-        findings=(*said, *(Finding(text=f"Missing: {what}.") for what in diagnosis.missing)),
-        figures=figures,
-        series=tables,
-    )
+    found = findings("timeline", diagnosis, file, figures, tables)
     drawn = list(_by_step(ranks, steps))
     charts = (series("timeline.ranks_by_step", table(drawn), {"own": "ms", "took": "ms"}, file),) if drawn else ()
     return Together(diagnosis, found, (METHOD, *_absent(ranks)), charts)
