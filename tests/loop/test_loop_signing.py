@@ -16,7 +16,7 @@ from trimtab.cli.app import main
 from trimtab.domain.verdict import ROLES
 from trimtab.store.packet import build_manifest, verify
 
-OK, USAGE, STUDY, PACKET, SIGNATURE, SIGN_OFF, DOCUMENT = 0, 2, 3, 8, 10, 11, 12
+OK, USAGE, PACKET, SIGNATURE, SIGN_OFF, DOCUMENT = 0, 2, 8, 10, 11, 12
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +112,7 @@ def test_a_dissent_has_a_reason_and_a_signature(
 ) -> None:
     sign = ["sign", str(packet), "--key", keys["runtime"], "--role", "runtime"]
     assert main([*sign, "--dissent", "p99 is\nthin"]) == USAGE
-    assert main([*sign, "--dissent", "p99 is thin", "--expires", "soon"]) == STUDY
+    assert main([*sign, "--dissent", "p99 is thin", "--expires", "soon"]) == USAGE
     assert main([*sign, "--dissent", "p99 is thin", "--expires", "12h"]) == OK
     assert main(["verify", str(packet)]) == SIGN_OFF
     assert "the runtime lead signed against it: p99 is thin" in capsys.readouterr().out
