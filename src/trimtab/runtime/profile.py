@@ -10,9 +10,9 @@ the beginning of the traffic is served, each request alone, in order of arrival,
 would have had between them (long ones cut short). It gives what first runs cost (``first_runs``, one after the other:
 a process that has met many shapes pays less for the next), and what known shapes take in service (``served``).
 
-Times are taken by the worker exactly as in a replay: batch assembly included, wall and on-core; what lies between order
-and start, and between end and answer, is taken by the driver, as in a replay too. The very first run of a shape of the
-grid is kept apart (``first_ns``), whether the prelude or the grid made it.
+Times are taken by the worker exactly as in a replay: batch assembly included, wall and on-core; what lies before a
+start and behind an end is the driver's, as in a replay too, in a prelude with what deciding takes (:mod:`.alone`). The very
+first run of a shape of the grid is kept apart (``first_ns``), whether the prelude or the grid made it.
 
 All entries of a plan live in one process, as they would in serving. A process that dies or hangs is the failure of the
 entry that was asked for; the others are done again in a fresh one. Inspection comes last, because it may recompile.
@@ -113,15 +113,9 @@ def profile_plan(
 
 class _Profiler:
     def __init__(
-        self,
-        plan: Plan,
-        worker: Solo,
-        core: int,
-        grid: Grid,
-        prelude: Grid,
-        patience: Patience,
+        self, plan: Plan, worker: Solo, core: int, grid: Grid, prelude: Grid, patience: Patience,
         progress: Progress | None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._plan, self._worker, self._core, self._grid, self._prelude = plan, worker, core, grid, prelude
         self._patience, self._progress = patience, progress
         self._rng = np.random.default_rng(0)
