@@ -11,8 +11,8 @@ would have had between them (long ones cut short). It gives what first runs cost
 a process that has met many shapes pays less for the next), and what known shapes take in service (``served``).
 
 Times are taken by the worker exactly as in a replay: batch assembly included, wall and on-core; what lies before a
-start and behind an end is the driver's, as in a replay too, in a prelude with what deciding takes (:mod:`.alone`). The very
-first run of a shape of the grid is kept apart (``first_ns``), whether the prelude or the grid made it.
+start and behind an end is the driver's, as in a replay too, in a prelude with what deciding takes (:mod:`.alone`). The
+very first run of a shape of the grid is kept apart (``first_ns``), whether the prelude or the grid made it.
 
 All entries of a plan live in one process, as they would in serving. A process that dies or hangs is the failure of the
 entry that was asked for; the others are done again in a fresh one. Inspection comes last, because it may recompile.
