@@ -175,11 +175,12 @@ def test_the_online_controller_makes_the_same_trace_in_simulation_and_in_replay(
     def controller() -> Adapter:
         return Adapter(plan, bounds, Sla(metric="p95", bound_ms=60.0), Promised(), known)
 
+    prepared = {entry.id: 320 * MS + 10_000 * entry.hi[0] for entry in possible(plan, bounds)}  # compiled, run once
     with fake_crew() as crew:
         replayed, why, _ = drive(workload, plan, crew, controller=controller(), predictor=Promised())
     simulated = simulate(
         workload, plan, Router(plan.compile), Promised(), NullTime(plan), info(1),
-        startup=Startup(prepare_ns={entry.id: 300 * MS for entry in possible(plan, bounds)}), controller=controller(),
+        startup=Startup(prepare_ns=prepared), controller=controller(),
     )  # fmt: skip
     kinds = [MARK_KINDS[kind] for kind in replayed.marks["kind"]]
     assert (why, kinds.count("prepare") >= 2, kinds.count("remap") >= 2) == ("", True, True)

@@ -102,13 +102,13 @@ class Slot:
         self.running = None
 
     def ready(self, entry: EntryId, warmed: tuple[Executed, ...]) -> None:
-        """The process holds ``entry`` and has run ``warmed`` on it, in this order."""
+        """The process holds ``entry`` and has run ``warmed`` on it, in this order; not where it serves, if beside."""
+        self.seen.update((entry, executed) for executed in warmed)
+        if warmed and entry not in self.beside:
+            self.last = (entry, warmed[-1])
         self.preparing.discard(entry)
         self.beside.discard(entry)
         self.holds.add(entry)
-        self.seen.update((entry, executed) for executed in warmed)
-        if warmed:
-            self.last = (entry, warmed[-1])
 
     def fail(self, entry: EntryId) -> None:
         """No process in this place will hold ``entry`` again."""
