@@ -56,6 +56,7 @@ Key: TypeAlias = float | str
 """A percentile (of latency) or the name of a part."""
 Told: TypeAlias = dict[Key, float]
 """ms: percentiles of latency, and means of its parts."""
+KEYS: tuple[Key, ...] = (*GOALS, *PARTS)
 
 
 class Case(NamedTuple):
@@ -107,8 +108,8 @@ def said(traces: Sequence[Trace]) -> Told:
     """Of all requests of ``traces`` together."""
     latency = np.concatenate([trace.latency for trace in traces]) * 1e3
     columns = [parts(trace) for trace in traces]
-    means = {name: float(np.mean(np.concatenate([each[name] for each in columns]))) for name in PARTS}
-    return {**{q: quantile(latency, q) for q in GOALS}, **means}
+    found: Told = {q: quantile(latency, q) for q in GOALS}
+    return found | {name: float(np.mean(np.concatenate([each[name] for each in columns]))) for name in PARTS}
 
 
 def parts(trace: Trace) -> dict[str, NDArray[np.float64]]:
@@ -146,10 +147,10 @@ def page(rows: Sequence[Row], command: str) -> str:
     """The table of plans, and the summary against the goals."""
     head = ("plan", "busy", "requests", *(f"{said_of(q)}, ms: error (A/A)" for q in GOALS), *PARTS)
     body = [
-        (row.case.plan.id, f"{row.busy:.2f}", f"{len(row.case.load)}", *(cell(row, key) for key in (*GOALS, *PARTS)))
+        (row.case.plan.id, f"{row.busy:.2f}", f"{len(row.case.load)}", *(cell(row, key) for key in KEYS))
         for row in rows
     ]
-    ends = [summed(rows, key) for key in (*GOALS, *PARTS)]
+    ends = [summed(rows, key) for key in KEYS]
     summary = table(("median over the plans", "error", "signed", "one profile", "A/A", "goal", ""), ends)
     return f"{summary}\n\n{table(head, body)}\n\n{stamp(command)}"
 
