@@ -16,7 +16,7 @@ Columns in brackets: lowest and highest over the seeds. Goals: at least 84 % of 
 of the static misses after the shift; at most 2 % of p95 and goodput lost where nothing shifts.
 
     python bench/adaptation.py [--requests 6000] [--seeds 5]
-    python bench/adaptation.py --replay [--requests 2700]     for real, about seven minutes (see adaptation_replay.py)
+    python bench/adaptation.py --replay [--requests 6000]     for real, about fourteen minutes (see adaptation_replay.py)
 """
 
 from __future__ import annotations
@@ -239,7 +239,7 @@ def _spread(values: Sequence[float], form: str) -> str:
 
 def main() -> int:
     args = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    args.add_argument("--requests", type=int)
+    args.add_argument("--requests", type=int, default=6000)
     args.add_argument("--seeds", type=int, default=5)
     args.add_argument("--replay", action="store_true", help="static and adapted replays in turn, on OpenVINO")
     given = args.parse_args()
@@ -247,9 +247,9 @@ def main() -> int:
     if given.replay:
         from adaptation_replay import measure
 
-        measure(given.requests or 2700)
+        measure(given.requests)
         return 0
-    for rows in zip(*(cases(given.requests or 6000, seed) for seed in range(given.seeds)), strict=True):
+    for rows in zip(*(cases(given.requests, seed) for seed in range(given.seeds)), strict=True):
         runs = [(case, once(case, seed)) for seed, case in enumerate(rows)]
         for line in lines(rows[0].name, runs):
             print(line, flush=True)
