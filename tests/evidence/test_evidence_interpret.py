@@ -54,6 +54,6 @@ def test_time_without_a_promise_is_profiled_first() -> None:
 def test_the_sentence_names_trend_and_gain() -> None:
     text = interpret(scored(0.7, 0.95), figure(0.2), (0.9, 0.5), 0.0).sentence
     assert "falling from 90.0 % to 50.0 % over the run" in text
-    assert "run-time adaptation wins back 20.0 % [18.0 %, 22.0 %]" in text
+    assert "run-time adaptation wins back 20 % [18 %, 22 %]" in text
     assert "no adaptation gain is shown" in interpret(scored(0.7, 0.95), figure(0.01), None, 0.0).sentence
     assert "run-time adaptation loses" in interpret(scored(0.7, 0.95), figure(-0.2), None, 0.0).sentence

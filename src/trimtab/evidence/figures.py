@@ -16,6 +16,8 @@ MS = 1e3  # seconds -> ms
 NS_MS = 1e-6  # ns -> ms
 NS_S = 1e-9  # ns -> seconds
 MIB = 2**20
+WIDE = 0.02
+"""An interval of a share, from here on, makes its decimals mean nothing."""
 
 
 class Desk:
@@ -101,6 +103,13 @@ def series(
 def percent(value: float | None) -> str:
     """``12.3 %``, or ``unknown``."""
     return "unknown" if value is None else f"{value * 100:.1f} %"
+
+
+def percent_within(value: float, interval: Interval) -> str:
+    """``46 % [41 %, 51 %]``: decimals only where the interval is narrow enough for them to say anything."""
+    digits = 0 if interval.hi - interval.lo >= WIDE else 1
+    estimate, lo, hi = (f"{share * 100:.{digits}f} %" for share in (value, interval.lo, interval.hi))
+    return f"{estimate} [{lo}, {hi}]"
 
 
 def counted(number: int, noun: str) -> str:

@@ -37,7 +37,7 @@ from trimtab.domain.noun import Ns
 from trimtab.domain.study import Metric, Sla
 from trimtab.domain.trace import Trace
 from trimtab.evidence._latency_tables import table, window_edges
-from trimtab.evidence.figures import MS, NS_MS, NS_S, Desk, counted, percent, series
+from trimtab.evidence.figures import MS, NS_MS, NS_S, Desk, counted, percent, percent_within, series
 from trimtab.evidence.latency import PERCENTILES, latencies, misses
 from trimtab.evidence.score.batches import Batches
 from trimtab.evidence.score.gain import Capture, capture, gain, paired_gains
@@ -203,7 +203,7 @@ def clause(won: Figure, desk: Desk, doubted: str = "") -> str:
     if won.value is None:
         return f"refitting at run time, simulated: {_why_not(desk)}"
     between = won.interval
-    text = percent(won.value) + (f" [{percent(between.lo)}, {percent(between.hi)}]" if between else ", no interval")
+    text = percent_within(won.value, between) if between else f"{percent(won.value)}, no interval"
     if between is None or between.lo <= 0 <= between.hi:
         return f"no gain of refitting at run time is shown in simulation ({text})"
     return f"refitting at run time, simulated, {'wins back' if won.value > 0 else 'loses'} {text}"

@@ -19,7 +19,7 @@ import math
 from trimtab.domain.figure import Figure
 from trimtab.domain.score import Interpretation, LossCause, Score
 from trimtab.domain.verdict import ROLE_TITLES, Role
-from trimtab.evidence.figures import percent
+from trimtab.evidence.figures import percent, percent_within
 
 TOLERANCE = 0.10
 PROMISE_TOLERANCE = 0.20
@@ -90,7 +90,7 @@ def _say(text: str, action: str, owner: Role) -> Interpretation:
 def _with_interval(figure: Figure) -> str:
     if figure.value is None or figure.interval is None:
         return percent(figure.value)
-    return f"{percent(figure.value)} [{percent(figure.interval.lo)}, {percent(figure.interval.hi)}]"
+    return percent_within(figure.value, figure.interval)
 
 
 def _trend(trend: tuple[float, float] | None) -> str:
