@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,7 +23,7 @@ from trimtab.errors import RunError
 from trimtab.mapping.buckets import compare
 from trimtab.retuning import findings
 from trimtab.retuning.confirm import choose, rejected
-from trimtab.retuning.search import jitter, not_compiled, shortlist, simulate_all
+from trimtab.retuning.search import jitter, not_compiled, shortlist, simulate_all, why_not
 
 BASE = study().baseline
 P95 = Sla(metric="p95", bound_ms=60.0)
@@ -138,6 +139,14 @@ def test_the_smallest_move_within_what_replays_differ_by_is_confirmed(floor: flo
     latency = {"today": 100.0, "warm": 70, "refit-8": 40, "refit-4": 45.2, "batch": 95}
     rows = simulate_all([NONE, WARM, BATCH, REFIT, REFIT8], Played(latency), P95)
     assert [m.plan.id for m in shortlist(rows, P95, 2, floor)] == confirmed
+
+
+def test_a_move_that_is_barred_makes_room_for_the_next_and_keeps_its_reason() -> None:
+    latency = {"today": 100.0, "warm": 90, "refit-8": 40, "refit-4": 50, "batch": 95}
+    rows = simulate_all([NONE, WARM, BATCH, REFIT, REFIT8], Played(latency), P95)
+    rows = [dataclasses.replace(row, barred="no" if row.move is REFIT8 else "") for row in rows]
+    assert [move.plan.id for move in shortlist(rows, P95, 2, 0.0)] == ["refit-4", "warm"]
+    assert why_not(rows[0], P95) == "no"
 
 
 def test_what_gains_nothing_is_not_replayed() -> None:

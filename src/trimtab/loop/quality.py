@@ -153,6 +153,15 @@ def holds(ctx: Context, plan: Plan, stage: str) -> bool | None:
     return all(cell.status == "pass" for cell in found) if found else None
 
 
+def failing(ctx: Context, plan: Plan, stage: str) -> str:
+    """Which of the plan's quality cells fails, in words; empty where none does."""
+    failed = next((cell for cell in cells(ctx, plan, stage) if cell.status == "fail"), None)
+    if failed is None:
+        return ""
+    value = "unknown" if failed.candidate is None else f"{failed.candidate:.4g}"
+    return f"its answers do not hold: {failed.metric} of {failed.slice} is {value}, floor {ctx.study.quality.floor:g}"
+
+
 def _cell(ctx: Context, found: Series, part: gate.Part, before: gate.Part | None) -> MatrixCell:
     quality, named = ctx.study.quality, SLICES[part.kind]
     return MatrixCell(

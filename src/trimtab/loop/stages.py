@@ -156,9 +156,8 @@ def retune(ctx: Context) -> Findings:
     listed, heavy = charge.admit(charged, memory.limit(ctx))
     refused = (*options.refused, *heavy)
     tune = ctx.workload.take(ctx.slice(TUNE))
-    rows = search.simulate_all(listed, _simulator(ctx, tune, len(listed)), study.sla)
-    shortlist = search.shortlist(rows, study.sla, ctx.schedule.confirmed, tuning.replay_floor(ctx))
-    competing = [listed[0], *shortlist]
+    rows, short = tuning.shortlisted(ctx, search.simulate_all(listed, _simulator(ctx, tune, len(listed)), study.sla))
+    competing = [listed[0], *short]
     replays = tuning.confirming_replays(ctx, [move.plan for move in competing])
     choice = confirm.choose(competing, lambda move: replays[move.plan.id], study.sla, study.seeds.bootstrap)
     simulated = next(row for row in rows if row.move.plan.id == choice.chosen.plan.id)
@@ -182,7 +181,8 @@ def retune(ctx: Context) -> Findings:
     levels = fusion.joined(compiled_levels, rows, choice.rows, study.sla)
     if levels is not None:
         found = _also(found, levels, *fusion.told(levels))
-    judged = _quality(ctx, [move.plan for move in competing], "retune")
+    barred = [row.move for row in rows if row.barred]
+    judged = _quality(ctx, [move.plan for move in (*competing, *barred)], "retune")
     peaks = {move.plan.id: move.peak_mib for move in charged}
     return _with_series(beside.candidates(found, judged[0], peaks), *judged)
 

@@ -18,10 +18,11 @@ from trimtab.evidence.memory import peak
 from trimtab.evidence.score.adaptation import beyond_floor
 from trimtab.evidence.stats.floor import aa_floor
 from trimtab.evidence.stats.quantiles import Floats
-from trimtab.loop import analysing, compiling, memory, runs
+from trimtab.loop import analysing, compiling, memory, quality, runs
 from trimtab.loop.context import TUNE, Context
 from trimtab.mapping import buckets, priced
 from trimtab.retuning import moves, search, size
+from trimtab.retuning.search import Simulated
 
 MOST_ENTRIES = 48
 """How far the sweep over the number of entries goes."""
@@ -41,6 +42,18 @@ def replay_floor(ctx: Context) -> float:
     """The share by which the baseline's own replays on the tune slice differ; 0 where they cannot say."""
     values = [latency.metric_value(trace, ctx.study.sla) for trace in analysing.baseline_replays(ctx)]
     return aa_floor([values]).value or 0.0
+
+
+def shortlisted(ctx: Context, rows: Sequence[Simulated]) -> tuple[list[Simulated], tuple[Move, ...]]:
+    """The moves to replay, and ``rows`` with those barred whose answers do not hold: a verdict could only hold them.
+    Where nothing else gains, they are replayed all the same, so that the verdict can say what they would win."""
+    sla, most, floor = ctx.study.sla, ctx.schedule.confirmed, replay_floor(ctx)
+    best, known = search.shortlist(rows, sla, most, floor), list(rows)
+    short = best
+    while barred := {move.plan.id: why for move in short if (why := quality.failing(ctx, move.plan, "retune"))}:
+        known = [replace(row, barred=barred.get(row.move.plan.id, row.barred)) for row in known]
+        short = search.shortlist(known, sla, most, floor)
+    return (known, short) if short else (list(rows), best)
 
 
 def confirming_replays(ctx: Context, plans: Sequence[Plan]) -> dict[str, Sequence[Floats] | str]:

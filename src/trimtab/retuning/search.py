@@ -82,7 +82,8 @@ def jitter(workload: Workload, replica: int, seed: int, sigma: Ns = JITTER_NS) -
 class Simulated:
     """One candidate under the virtual clock. ``values`` by replica (ms or share) · ``change`` = median of the paired
     changes against the baseline's same replica · ``spread`` of them · ``failed`` says why there is nothing,
-    ``dropped`` why there is only one run of a part of the slice."""
+    ``dropped`` why there is only one run of a part of the slice, ``barred`` why it must not be proposed whatever it
+    gains."""
 
     move: Move
     values: tuple[float, ...]
@@ -90,6 +91,7 @@ class Simulated:
     misses: float
     failed: str = ""
     dropped: str = ""
+    barred: str = ""
 
     @property
     def value(self) -> float:
@@ -226,7 +228,8 @@ def shortlist(rows: Sequence[Simulated], sla: Sla, most: int, floor: float) -> t
     anything. The baseline is not listed: it is replayed anyway. ``floor``: the share by which replays of one plan
     differ.
     """
-    gains = [row for row in rows if row.move.kind != NO_CHANGE and row.gain(sla.metric) > 0]
+    allowed = [row for row in rows if row.move.kind != NO_CHANGE and not row.barred]
+    gains = [row for row in allowed if row.gain(sla.metric) > 0]
     if not gains or most < 1:
         return ()
     leader = gains[0]
@@ -241,8 +244,8 @@ def shortlist(rows: Sequence[Simulated], sla: Sla, most: int, floor: float) -> t
 
 def why_not(row: Simulated, sla: Sla) -> str:
     """Why a simulated candidate was not replayed."""
-    if row.failed or row.dropped:
-        return row.failed or row.dropped
+    if row.failed or row.dropped or row.barred:
+        return row.failed or row.dropped or row.barred
     spread = row.spread
     if row.gain(sla.metric) <= 0:
         return "no gain in simulation"
