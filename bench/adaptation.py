@@ -16,7 +16,7 @@ Columns in brackets: lowest and highest over the seeds. Goals: at least 84 % of 
 of the static misses after the shift; at most 2 % of p95 and goodput lost where nothing shifts.
 
     python bench/adaptation.py [--requests 6000] [--seeds 5]
-    python bench/adaptation.py --replay [--requests 6000]     for real, about fourteen minutes (see adaptation_replay.py)
+    python bench/adaptation.py --replay [--requests 6000]     for real, fourteen minutes (see adaptation_replay.py)
 """
 
 from __future__ import annotations
