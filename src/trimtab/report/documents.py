@@ -48,7 +48,12 @@ def _compiler(pen: Pen) -> None:
     if proposal is not None:
         before, after = ("To go back to", "Running") if _runs(pen.record) else ("Today", "Proposed")
         pen.points(_plan_points(pen.record.study.baseline, before) + _plan_points(proposal.move.plan, after))
-    pen.points(("Compiling the proposal takes {{proposal.compile_s}}.", "It holds {{proposal.memory_mib}} more."))
+    pen.points(
+        (
+            "Compiling the proposal takes {{proposal.compile_s}}.",
+            "What it holds beyond the baseline: {{proposal.memory_mib}}.",
+        )
+    )
     pen.head("Why: the mechanism")
     pen.points(("{{attribute.headline}}", "{{score.headline}}"))
     pen.points(
