@@ -67,21 +67,24 @@ def test_latency_is_wait_run_and_handling() -> None:
         "handling": [5.0, 5.0],
     }
     told = prediction.said([served(5, 0, 100), served(7, 0, 100)])
-    assert told.percentiles == {0.5: 10.0, 0.95: 12.0, 0.99: 12.0}
-    assert told.parts == {"wait": 0.0, "run": 6.0, "handling": 5.0}
+    assert told == {0.5: 10.0, 0.95: 12.0, 0.99: 12.0, "wait": 0.0, "run": 6.0, "handling": 5.0}
 
 
 @pytest.mark.parametrize(
     ("error", "floor", "verdict"), [(0.06, 0.01, "NOT met"), (-0.06, 0.07, "met"), (0.05, 0.0, "met")]
 )
 def test_a_goal_is_met_within_itself_or_within_the_floor(error: float, floor: float, verdict: str) -> None:
-    keys = (*prediction.GOALS, *prediction.PARTS)
-    told = prediction.said([served(5, 0, 100)])
     row = prediction.Row(
-        prediction.Case(PLAN, load(0), load(0)), 0.5, told, dict.fromkeys(keys, error), dict.fromkeys(keys, floor)
+        case=prediction.Case(PLAN, load(0), load(0)),
+        busy=0.5,
+        replayed=prediction.said([served(5, 0, 100)]),
+        error=dict.fromkeys(prediction.KEYS, error),
+        alone=dict.fromkeys(prediction.KEYS, (0.2, -0.3, 0.1)),
+        floor=dict.fromkeys(prediction.KEYS, floor),
     )
     line = next(line for line in prediction.page([row, row, row], "c").splitlines() if line.startswith("| p50 |"))
-    assert line.split(" | ")[-1].removesuffix(" |") == verdict
+    *_, alone, _, _, said = line.removesuffix(" |").split(" | ")
+    assert (alone, said) == ("20.0%", verdict)
 
 
 def test_rounds_go_to_and_fro() -> None:
