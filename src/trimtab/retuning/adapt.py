@@ -143,20 +143,23 @@ class Adapter:
     def _ahead(self, t: Ns) -> list[PlanChange]:
         """While drift is suspected, have the entry ready that would be swapped in first."""
         if self._coming is None and self._watch.hint():
-            found = table.next_best(self._spec, self._watch.targets, self._shapes(), self._live.prices())
-            self._coming = found[0] if found is not None and found[1] >= LEAST else None
+            self._coming = self._best(self._watch.targets)
         return self._prepare(t)
 
     def _prepare(self, t: Ns) -> list[PlanChange]:
         """Ask for what is to come where it is missing; nothing while somebody still prepares."""
-        if self._coming is None or self._asked is not None or not self._workers.settled:
+        coming = self._coming
+        if coming is None or self._asked is not None or not self._workers.settled:
             return []
-        missing = self._workers.without(self._coming.id)
+        missing = self._workers.without(coming.id)
         if not missing:
             return []
-        if not self._affordable(t, self._coming, missing[0]):
-            return self._give_up(t)
-        return self._ask(t, self._coming, missing[0])
+        return self._ask(t, coming, missing[0]) if self._affordable(t, coming, missing[0]) else self._give_up(t)
+
+    def _best(self, targets: tuple[Entry, ...]) -> Entry | None:
+        """The target that is worth most now, if it is worth anything."""
+        found = table.next_best(self._spec, targets, self._shapes(), self._live.prices())
+        return found[0] if found is not None and found[1] >= LEAST else None
 
     def _judge(self, t: Ns, guard: Guard) -> list[PlanChange]:
         if guard.trigger:
@@ -178,12 +181,11 @@ class Adapter:
         return self._swap(t, self._coming)
 
     def _choose(self) -> Entry | None:
-        """The target that is worth most now; none ends the episode."""
-        found = table.next_best(self._spec, self._targets, self._shapes(), self._live.prices())
-        if found is not None and found[1] >= LEAST:
-            return found[0]
-        self._targets = ()
-        return None
+        """The best target; none ends the episode."""
+        best = self._best(self._targets)
+        if best is None:
+            self._targets = ()
+        return best
 
     def _affordable(self, t: Ns, entry: Entry, worker: int) -> bool:
         bounds, memory = self._bounds, self._known.memory_bytes(entry)
@@ -250,8 +252,9 @@ class Adapter:
         if asked is not None and isinstance(event, EntryFailed):
             self._refused.add(event.entry)
             return self._give_up(event.t)
-        unwanted = asked is not None and isinstance(event, EntryReady) and self._coming is None
-        dropped = [EntryDropped(event.t, event.entry)] if unwanted and isinstance(event, EntryReady) else []
+        dropped: list[PlanChange] = []
+        if asked is not None and isinstance(event, EntryReady) and self._coming is None:
+            dropped.append(EntryDropped(event.t, event.entry))
         return [*dropped, *(self._advance(event.t) if self._targets else self._prepare(event.t))]
 
     def _shapes(self) -> table.Shapes:
